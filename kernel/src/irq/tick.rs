@@ -18,7 +18,7 @@ pub fn tick(running: TcbRef) -> TcbRef {
 /// so it does less.
 #[must_use]
 pub fn noted(running: TcbRef) -> TcbRef {
-    ticked(running, wake::AT_ONCE)
+    ticked(running, wake::IN_A_NOTED_TICK)
 }
 
 /// A tick that wakes up to `most`.

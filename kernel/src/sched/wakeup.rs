@@ -280,6 +280,9 @@ impl WakeupLists {
         if !SORTED {
             self.next_grain.set(self.next_grain.get().max((last + 1).saturating_sub(lists)));
         }
+        // Nobody is in the rings of times before that, and there is no step.
+        let looked = (self.look_us.get() / GRAIN_US).min(last);
+        self.next_grain.set(self.next_grain.get().max(looked));
         let mut pace = Pace::default();
         while left != 0 && self.next_grain.get() <= last {
             pace.round();

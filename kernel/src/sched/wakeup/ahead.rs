@@ -14,7 +14,7 @@ const TAKEN_OUT: u32 = 16;
 const IN_A_ROUND: u32 = 2;
 
 /// Grains ahead in which somebody is looked for, so that ticks before them need not look.
-const FAR: u64 = 8;
+const FAR: u64 = 4;
 
 /// The grains in which sleepers of the time until the next tick can be.
 fn grains(now_us: u64) -> [usize; 2] {
