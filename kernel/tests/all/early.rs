@@ -197,11 +197,10 @@ fn the_waker_leaves_a_sweep_its_ticks() {
 /// Who gives way at each interrupt, and others who have the timer interrupt soon behind that each time.
 #[test]
 fn turns_that_others_are_given_are_no_longer_than_ones_own() {
-    let sleepers = Sleepers::new(1);
+    let mut sleepers = Sleepers::new(1);
     let other = sleepers.threads[0];
     other.priority.set(150);
     let (mut own_us, mut others_us) = (0, 0);
-    let mut sleepers = sleepers;
     for _ in 0..1_000 {
         // Its own turn is cut short.
         let began_us = sleepers.now_us;

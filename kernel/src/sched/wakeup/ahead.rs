@@ -1,6 +1,6 @@
 //! Looking ahead from a tick to the next one: who sleeps until a time between them.
 
-use super::{CLASS_BITS, CLASSES, DUE, GRAIN_US, WakeupLists};
+use super::{CLASSES, DUE, GRAIN_US, WakeupLists};
 use crate::arch::TcbRef;
 use crate::arch::clock::TICK_US;
 use crate::techniques::WAKEUP_LISTS;
@@ -108,5 +108,3 @@ impl Look {
         at_us <= self.now_us
     }
 }
-
-const _: () = assert!(CLASSES == 1 << (8 - CLASS_BITS));
