@@ -48,6 +48,27 @@ pub fn delivered(
         Some(target) => told(sender, receiver, target, message),
         None => not_told(receiver, message),
     }
+    after(sender, receiver, message.source)
+}
+
+/// The same for a message whose string has arrived: to copy it and to begin to receive would be too long for
+/// a stretch.
+#[must_use]
+#[inline(never)]
+pub fn string_delivered(
+    sender: TcbRef,
+    receiver: TcbRef,
+    target: Utcb,
+    message: Message,
+) -> TcbRef {
+    told(sender, receiver, target, message);
+    preemption::let_in();
+    after(sender, receiver, message.source)
+}
+
+/// `receiver` has its message: what follows for the sender.
+#[inline(always)]
+fn after(sender: TcbRef, receiver: TcbRef, source: Source) -> TcbRef {
     let receives = !sender.then_from.get().is_nil();
     if !receives {
         done(sender);
@@ -55,7 +76,7 @@ pub fn delivered(
     if current() != sender {
         return next_phase_elsewhere(sender, receiver, receives);
     }
-    let kind = match message.source {
+    let kind = match source {
         Source::Registers(_) => Kind::User,
         Source::Made(kind, _) => kind,
     };

@@ -57,7 +57,14 @@ pub fn start(sender: TcbRef, receiver: TcbRef, message: Message) -> TcbRef {
             AtOnce::Not if tag.typed() == 0 => finish::registers_of(receiver),
             AtOnce::Not => return start_items(sender, receiver, tag),
             AtOnce::Answer => None,
-            AtOnce::String(target) => Some(target),
+            AtOnce::String(target) => {
+                return finish::string_delivered(
+                    sender,
+                    receiver,
+                    target,
+                    Message { tag, ..message },
+                );
+            }
         },
     };
     finish::delivered(sender, receiver, target, Message { tag, ..message })

@@ -5,10 +5,11 @@ use crate::common::ipcmodel::{Ipc, Patience};
 use crate::common::players::{Players, Step};
 use crate::common::tasks::{self, QUIET_LINE, machine, registers, thread};
 use abi::utcb::{BR0, ERROR_CODE};
-use abi::{Fpage, IpcErrorKind, MapItem, MsgTag, Phase, ThreadId};
+use abi::{Fpage, IpcErrorKind, MapItem, MsgTag, Phase, Rights, StringItem, ThreadId};
 use kernel::arch::{cpu, set_current};
 use kernel::ipc::cancel;
 use kernel::ipc::wait::waits;
+use kernel::mem::frames;
 use kernel::thread::rendezvous::{Busy, Waits};
 use kernel::thread::tcb::Resume;
 use kernel::usermem::Utcb;
@@ -146,4 +147,35 @@ fn an_interrupt_comes_between_a_message_and_the_next_with_items() {
 #[test]
 fn an_interrupt_comes_between_a_message_with_items_and_the_next() {
     comes_between(true);
+}
+
+/// To copy 4 KiB across pages and to begin to receive would keep interrupts off for too long.
+#[test]
+fn an_interrupt_comes_behind_a_string() {
+    const BUFFER: u64 = 0x40_0000;
+    let (_machine, spaces) = machine(2);
+    let [server, client] = [0, 1].map(|index| thread(spaces[index], index as u32, ThreadId::NIL));
+    for space in spaces {
+        for page in [BUFFER, BUFFER + 4096] {
+            let frame = frames::take().expect("a frame is free").address();
+            space.map_kernel_page(page, frame, Rights::RW).expect("quota suffices");
+        }
+    }
+    let [size, address] = StringItem::simple(BUFFER + 64, 4096);
+    registers(server).set_word(BR0, 1);
+    registers(server).set_word(BR0 - 1, size);
+    registers(server).set_word(BR0 - 2, address);
+    let _ = tasks::ipc(server, ThreadId::NIL, ThreadId::ANY);
+    let message = registers(client);
+    for (at, word) in [MsgTag::new(0, 0, 2).0, size, address].into_iter().enumerate() {
+        message.set_mr(at, word);
+    }
+    cpu().interrupt.set(Some((0, QUIET_LINE)));
+    assert!(tasks::ipc(client, server.id.get(), server.id.get()) == server);
+    assert_eq!(cpu().interrupt.get(), None, "it has come");
+    assert_eq!(server.transfer.part.get(), None, "it was no transfer in steps");
+    assert_eq!(waits(server), Waits::Busy(Busy::Ready));
+    assert_eq!(waits(client), Waits::Closed(server.id.get()));
+    set_current(server);
+    assert_eq!(kernel::check::violations(), 0);
 }
