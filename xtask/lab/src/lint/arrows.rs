@@ -2,11 +2,13 @@
 //! names another one leans on it, and should find it below. Each arrow that runs up is listed
 //! here with its reason; a new one, or a reason that nobody needs any more, is an error.
 
-use std::collections::BTreeMap;
-use std::iter::Peekable;
+mod paths;
 
-use proc_macro2::token_stream::IntoIter;
-use proc_macro2::{TokenStream, TokenTree};
+use std::collections::BTreeMap;
+
+use proc_macro2::TokenStream;
+
+use paths::Named;
 
 /// Where the rooms are: a file or a folder each.
 const ROOMS_FOLDER: &str = "kernel/src/";
@@ -40,14 +42,13 @@ const ROOMS: [&str; 25] = [
     "entry",
 ];
 
-/// Folders that are other rooms than the folder in which they are. Of those of a processor the kernel outside
-/// `arch` knows the first name.
-const PLACES: [(&str, &str); 4] = [
-    ("arch/entry", "entry"),
-    ("arch/x86_64/entry", "entry"),
-    ("arch/host/entry", "entry"),
-    ("arch/riscv64/entry", "entry"),
-];
+/// Where the processors are, a room of its own.
+const MACHINE: &str = "arch";
+/// Rooms of which a processor has a half: a file or a folder of this name in the processor's, and the name by which
+/// the kernel outside `arch` knows the chosen processor's.
+const HALVES: [&str; 1] = ["entry"];
+/// Macros are known at the crate's root, wherever they are.
+const MACROS: [(&str, &str); 1] = [("kprintln", MACHINE)];
 /// Arrows that run up, with the reason (docs/decisions/0121-what-is-above-what.md).
 const UPWARD: [(&str, &str, &str); 3] = [
     ("arch", "mem", "tables and tcbs lie in frames, for which a quota pays"),
@@ -72,9 +73,9 @@ impl Arrows {
         if own == "lib" || own == "main" {
             return;
         }
-        let mut named = Vec::new();
-        find(tokens, &module, &mut named);
-        for other in named.iter().map(|path| room(path)).filter(|other| *other != own) {
+        let named = paths::read(tokens, &module);
+        let others = named.iter().filter(|named| !is_passed_on(named)).map(|it| room(&it.path));
+        for other in others.filter(|other| *other != own && !other.is_empty()) {
             let files = self.0.entry((own.to_owned(), other.to_owned())).or_default();
             if files.last().is_none_or(|last| last != shown) {
                 files.push(shown.to_owned());
@@ -96,6 +97,10 @@ impl Arrows {
         for ((from, to), files) in &self.0 {
             let listed = UPWARD.iter().any(|(a, b, _)| a == from && b == to);
             match (height(from), height(to)) {
+                (_, None) => broken.push(format!(
+                    "{}: the lint knows no room `{to}`; the crate's root passes nothing on",
+                    files.join(", ")
+                )),
                 (None, _) => broken.push(format!("{}: the lint has no place for the room `{from}`", files[0])),
                 (Some(own), Some(other)) if own < other && !listed => broken.push(format!(
                     "{}: `{from}` names `{to}`, a room above it; turn the arrow round, or list it with its reason",
@@ -129,91 +134,21 @@ fn module(file: &str) -> String {
 
 /// The room of what has this path.
 fn room(path: &str) -> &str {
-    let is_in = |place: &str| {
-        path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    let placed = PLACES.iter().find(|(place, _)| is_in(place)).map(|(_, room)| *room);
-    placed.unwrap_or_else(|| path.split('/').next().unwrap_or(path))
+    let mut parts = path.split('/');
+    let first = parts.next().unwrap_or(path);
+    // `arch/entry` and `arch/x86_64/entry`.
+    let half = parts.take(2).find(|part| HALVES.contains(part)).filter(|_| first == MACHINE);
+    let of_macro = MACROS.iter().find(|(name, _)| *name == first).map(|(_, room)| *room);
+    half.or(of_macro).unwrap_or(first)
 }
 
-/// The paths behind every `crate` and `super` in `tokens` of the module `own`.
-fn find(tokens: TokenStream, own: &str, named: &mut Vec<String>) {
-    let mut tokens = tokens.into_iter().peekable();
-    let mut declared = None;
-    while let Some(token) = tokens.next() {
-        match token {
-            TokenTree::Group(group) => {
-                let inner = declared.take().map(|name| format!("{own}/{name}"));
-                find(group.stream(), inner.as_deref().unwrap_or(own), named);
-            }
-            TokenTree::Punct(punct) if punct.as_char() == ';' => declared = None,
-            TokenTree::Ident(word) if word == "mod" => {
-                declared = tokens.peek().map(ToString::to_string);
-            }
-            TokenTree::Ident(word) => {
-                let start = match word.to_string().as_str() {
-                    "crate" => Some(""),
-                    "super" => Some(above(own)),
-                    _ => None,
-                };
-                if let Some(start) = start {
-                    follow(start, &mut tokens, named);
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
-/// The module around `path`.
-fn above(path: &str) -> &str {
-    path.rsplit_once('/').map_or("", |(above, _)| above)
-}
-
-/// The paths that begin with `start` and go on in `tokens`, for each part of a group one.
-fn follow(start: &str, tokens: &mut Peekable<IntoIter>, named: &mut Vec<String>) {
-    let mut path = start.to_owned();
-    loop {
-        let colons = [tokens.next_if(is_colon), tokens.next_if(is_colon)];
-        if !colons.iter().all(Option::is_some) {
-            break;
-        }
-        match tokens.next_if(|token| !matches!(token, TokenTree::Punct(_))) {
-            Some(TokenTree::Ident(name)) if name == "super" => path = above(&path).to_owned(),
-            Some(TokenTree::Ident(name)) if name == "self" => {}
-            Some(TokenTree::Ident(name)) if path.is_empty() => path = name.to_string(),
-            Some(TokenTree::Ident(name)) => path = format!("{path}/{name}"),
-            Some(TokenTree::Group(group)) => return parts(&path, group.stream(), named),
-            _ => break,
-        }
-    }
-    named.push(path);
-}
-
-/// The same for each part of a group of imports.
-fn parts(start: &str, group: TokenStream, named: &mut Vec<String>) {
-    let mut tokens = group.into_iter().peekable();
-    while let Some(token) = tokens.next() {
-        match token {
-            TokenTree::Ident(name) if name == "self" => follow(start, &mut tokens, named),
-            TokenTree::Ident(name) => {
-                let path =
-                    if start.is_empty() { name.to_string() } else { format!("{start}/{name}") };
-                follow(&path, &mut tokens, named);
-                // `as` and another name.
-                while tokens.next_if(|token| !is_comma(token)).is_some() {}
-            }
-            _ => {}
-        }
-    }
-}
-
-fn is_colon(token: &TokenTree) -> bool {
-    matches!(token, TokenTree::Punct(punct) if punct.as_char() == ':')
-}
-
-fn is_comma(token: &TokenTree) -> bool {
-    matches!(token, TokenTree::Punct(punct) if punct.as_char() == ',')
+/// Whether an import passes on a processor's half of a room under a name by which it is that: whoever uses the name
+/// is found.
+fn is_passed_on(named: &Named) -> bool {
+    named.imported_as.as_ref().is_some_and(|name| {
+        let last = name.rsplit('/').next().unwrap_or(name);
+        HALVES.contains(&last) && room(name) == last && room(&named.path) == last
+    })
 }
 
 #[cfg(test)]
@@ -255,6 +190,27 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_hidden_by_how_it_is_named() {
+        let chosen = "mod x86_64; use x86_64 as processor; pub use processor::entry;";
+        for (text, count) in [
+            (chosen, 0),
+            ("mod x86_64; use x86_64 as processor; pub use processor::entry::Trap;", 1),
+            ("mod x86_64; pub use x86_64::entry as ways; fn f() { ways::in_() }", 1),
+            ("mod x86_64; pub use self::x86_64::entry::*;", 1),
+            ("use crate::arch; fn f() { arch::entry::in_() }", 1),
+            ("use super::arch::{self as machine, clock}; fn f() { machine::entry::in_() }", 1),
+            ("use super::clock::*; fn f() { entry::in_() }", 1),
+            ("use core::mem as entry; fn f() { entry::take(); core::entry::x() }", 0),
+            ("fn f() { <crate::arch::x86_64::entry::T as U>::entry::<V>() }", 1),
+            ("struct S { entry: u8 } fn f(s: S) { s.entry; entry(); E::entry::x() }", 0),
+            ("mod tests { use super::*; fn f() { processor::entry::g() } } use x::y as z;", 0),
+        ] {
+            let found = arrows(&[("kernel/src/arch/mod.rs", text)]);
+            assert_eq!(found.count().1, count, "{text}: {found:?}");
+        }
+    }
+
+    #[test]
     fn an_arrow_that_runs_up_needs_a_reason() {
         let found = arrows(&[("kernel/src/ring.rs", "use crate::sched;")]).broken();
         assert!(
@@ -268,6 +224,8 @@ mod tests {
         assert!(stale.iter().any(gone), "{stale:?}");
         let new = arrows(&[("kernel/src/attic.rs", "crate::mem::X")]).broken();
         assert!(new[0].contains("no place for the room `attic`"), "{new:?}");
+        let root = arrows(&[("kernel/src/call.rs", "use crate::{Passed, kprintln};")]).broken();
+        assert!(root[0].contains("no room `Passed`"), "{root:?}");
         assert!(arrows(&[("xtask/src/main.rs", "crate::mem::X")]).broken().is_empty());
     }
 }
