@@ -24,7 +24,7 @@ const INITIAL_PRIORITY: u8 = 255;
 #[must_use]
 pub fn start(servers: [Option<Server>; 3], kip: u64) -> TcbRef {
     kip::place(kip);
-    arch::root::on_change(refresh_roots);
+    mem::root::on_change(refresh_roots);
     // On the host nothing is reserved.
     #[allow(clippy::unnecessary_min_or_max)]
     let reserve = arch::kernel_tables::RESERVED_FRAMES.min(frames::free() / 8);

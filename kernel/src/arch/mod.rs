@@ -27,7 +27,7 @@ pub mod log;
 pub mod preemption;
 pub mod table_page;
 
-pub use processor::{machine, paging, ports, root, tlb};
+pub use processor::{machine, mem, paging};
 
 #[cfg(target_os = "none")]
 pub use processor::entry;

@@ -7,7 +7,6 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::paging::Entry;
 use super::phys_to_virt;
-use crate::mem::frames::PhysFrame;
 use abi::Rights;
 
 /// How many entries [`Table::some`] looks at.
@@ -119,16 +118,10 @@ impl Entry {
 pub struct Table(u64);
 
 impl Table {
-    /// The one in `frame`, which holds a table or a twin.
+    /// The one at `address`: in a frame of memory's, or one that the processor's side keeps.
     #[inline(always)]
     #[must_use]
-    pub const fn of(frame: PhysFrame) -> Self {
-        Self(frame.address())
-    }
-
-    /// The one at `address`, which the processor's side keeps.
-    #[inline(always)]
-    pub(super) const fn at(address: u64) -> Self {
+    pub(crate) const fn at(address: u64) -> Self {
         Self(address)
     }
 

@@ -1,12 +1,25 @@
-//! Tables that change: who uses them elsewhere stands still meanwhile, or is called back first (`arch::tlb`;
+//! Tables that change: who uses them elsewhere stands still meanwhile, or is called back first (`mem::quiesce`;
 //! docs/decisions/0108-a-visitor-stands-still-while-tables-change.md).
 
 use abi::inspect::Back;
 
 use super::{Other, call_back};
-use crate::arch::{clock, cpu, visits};
+use crate::arch::{Cpu, clock, cpu, visits};
+use crate::mem::quiesce::Quiesce;
 use crate::sched::leaving::{LINE, look_soon};
 use crate::space::SpaceRef;
+
+impl Quiesce for Cpu {
+    #[inline(always)]
+    fn quiet(space: SpaceRef) {
+        quiet(space);
+    }
+
+    #[inline(always)]
+    fn vacate(space: SpaceRef) {
+        vacate(space);
+    }
+}
 
 /// The tables of `space` are about to change: nobody of it runs elsewhere until the first
 /// processor leaves the kernel.

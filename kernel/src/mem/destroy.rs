@@ -13,8 +13,8 @@ use super::space::{Area, SpaceRef};
 use super::table::{self, Slot};
 use super::walk::{Taken, Walk};
 use super::{STEP_BUDGET, Step, cost, slab};
+use super::{ports, tlb};
 use crate::arch::paging::{Entry, span};
-use crate::arch::{ports, tlb};
 use abi::layout::USER_END;
 
 /// Flushes everything a space has and frees its tables, nodes and port bitmap.

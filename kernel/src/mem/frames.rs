@@ -33,6 +33,15 @@ impl PhysFrame {
     }
 }
 
+impl Table {
+    /// The one in `frame`, which holds a table or a twin.
+    #[inline(always)]
+    #[must_use]
+    pub const fn of(frame: PhysFrame) -> Self {
+        Self::at(frame.0)
+    }
+}
+
 /// The pool.
 pub struct Frames {
     head: Cell<u64>,
@@ -154,6 +163,14 @@ pub fn take_for_kernel() -> Option<PhysFrame> {
     let frames = &state().frames;
     let frame = take()?;
     frames.kept.set(frames.kept.get() + 1);
+    Some(frame)
+}
+
+/// The same, full of zeros.
+#[inline(never)] // at many places
+pub fn take_zeroed_for_kernel() -> Option<PhysFrame> {
+    let frame = take_for_kernel()?;
+    zero(frame);
     Some(frame)
 }
 

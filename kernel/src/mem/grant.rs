@@ -11,6 +11,7 @@ use super::map::{Memory, Placed};
 use super::marker::MarkerRef;
 use super::node::{LIVE, MARKER, NodeRef};
 use super::piece::{Piece, insert};
+use super::quiesce::quiet;
 use super::quota::NoMemory;
 use super::release::{free_ghosts, leave_status, take_status};
 use super::revoke::{Revoke, Scope};
@@ -18,7 +19,6 @@ use super::table::{self, Slot};
 use super::walk::Taken;
 use super::{cost, slab};
 use crate::arch::paging::Entry;
-use crate::arch::tlb;
 
 impl Memory {
     pub(super) fn grant_piece(
@@ -83,7 +83,7 @@ impl Memory {
 
     /// The new page has been used as the old one was.
     fn inherit_status(&self, piece: Piece, new: NodeRef) {
-        tlb::quiet(self.src);
+        quiet(self.src);
         let old = piece.source.table.get(piece.source.index);
         if let Slot::Leaf(leaf) = table::find(self.dst, piece.to) {
             leaf.table.set_bits(leaf.index, old.0 & (Entry::A | Entry::D));

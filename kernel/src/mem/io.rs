@@ -3,15 +3,16 @@
 //! A port has the same number in every space. A node covers a naturally aligned
 //! power of two of ports; a space's nodes are disjoint and form a list, short by
 //! decree ([`MAX_RANGES`]). The trees work like those of memory, the hardware's
-//! permission bitmap is the cache (`arch::ports`).
+//! permission bitmap is the cache (`ports`).
 
 use super::Step;
 use super::node::{LIVE, NodeRef, PORTS};
+use super::ports;
 use super::quota::NoMemory;
 use super::slab;
 use super::space::SpaceRef;
 use crate::arch::preemption::Pace;
-use crate::arch::{phys_to_virt, ports, virt_to_phys};
+use crate::arch::{phys_to_virt, virt_to_phys};
 
 /// How many port ranges a space can hold: looking for one stays short.
 pub const MAX_RANGES: u64 = 256;

@@ -4,12 +4,12 @@ use super::budget::Budget;
 use super::io::{self, ALL_BITS, end, start};
 use super::io_flush::IoRevoke;
 use super::node::NodeRef;
+use super::ports;
 use super::quota::NoMemory;
 use super::revoke::Scope;
 use super::space::SpaceRef;
 use super::window::Stretch;
 use super::{Step, cost};
-use crate::arch::ports;
 
 /// Moves a range of ports from one space to another; see `map.rs` for the rules.
 pub(crate) struct IoMap {

@@ -9,14 +9,15 @@ use super::frames::{self, FRAME};
 use super::io_map::IoMap;
 use super::marker::MarkerRef;
 use super::piece::{Piece, insert};
+use super::quiesce::quiet;
 use super::quota::NoMemory;
 use super::revoke::Revoke;
 use super::space::SpaceRef;
 use super::table::{self, Leaf, Slot};
+use super::tlb;
 use super::window::{self, Stretch};
 use super::{STEP_BUDGET, Step, cost, grant, sigma0, small};
 use crate::arch::paging::{Entry, span};
-use crate::arch::tlb;
 use abi::{Fpage, MapItem, Rights};
 
 /// Moves what one map or grant item says from one space to another.
@@ -357,7 +358,7 @@ impl Memory {
                 table::split(self.dst, piece.to, there);
                 return Placed::Again;
             }
-            tlb::quiet(self.dst);
+            quiet(self.dst);
             let (clear, set) = Entry::giving(missing);
             there.table.change(there.index, clear, set);
             tlb::invalidate(self.dst, piece.to);

@@ -23,6 +23,7 @@ pub mod map;
 pub mod marker;
 pub mod node;
 pub mod piece;
+pub mod quiesce;
 pub mod quota;
 pub(crate) mod release;
 pub mod reserved;
@@ -38,6 +39,8 @@ pub mod unmap_job;
 pub mod walk;
 pub mod window;
 
+pub use crate::arch::mem::root::RootWord;
+pub use crate::arch::mem::{ports, root, tlb};
 pub use crate::arch::paging::Access;
 pub use destroy::DestroyJob;
 pub use frames::PhysFrame;

@@ -7,14 +7,15 @@
 use super::budget::Budget;
 use super::frames::{FRAME, Info};
 use super::node::{MARKER, NodeRef};
+use super::quiesce::quiet;
 use super::release::{free_ghosts, leave_status, status_of, take_status};
 use super::revoke::Scope;
 use super::space::SpaceRef;
 use super::table::{self, ENTRIES};
+use super::tlb;
 use super::window::{self, Stretch};
 use super::{cost, slab};
 use crate::arch::paging::{Entry, Table, index};
-use crate::arch::tlb;
 use abi::{Fpage, MapItem, Rights};
 
 /// Bytes that a table of 4 KiB pages covers.
@@ -249,7 +250,7 @@ impl Small {
     #[inline(always)]
     fn remove(&mut self, home: Self, vaddr: u64, seen: &mut Seen) -> bool {
         let space = self.space;
-        tlb::quiet(space);
+        quiet(space);
         let at = index(vaddr, 0);
         seen.entries |= self.pages.take(at).0;
         self.nodes.set_word(at, 0);

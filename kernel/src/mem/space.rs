@@ -1,15 +1,15 @@
 //! Address spaces.
 //!
 //! A space's descriptor is the start of a frame of its own, paid by its quota;
-//! its address never changes. The descriptor holds the root (`arch::root`),
+//! its address never changes. The descriptor holds the root (`root`),
 //! the two areas that no user may map over, and the lists of its nodes.
 
 use super::frames::PhysFrame;
 use super::quota::{NoMemory, Quota};
+use super::root::Root;
 use super::slab::Slabs;
 use super::{state, table};
 use crate::arch::paging::{Entry, Table, index};
-use crate::arch::root::Root;
 use crate::arch::{phys_to_virt, virt_to_phys};
 use crate::ring::Ring;
 use abi::Rights;

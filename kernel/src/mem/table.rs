@@ -12,10 +12,11 @@ pub(crate) use super::find::{
 };
 use super::frames::{self, Info, PhysFrame};
 use super::node::NodeRef;
+use super::quiesce::quiet;
 use super::quota::NoMemory;
 use super::space::SpaceRef;
+use super::tlb;
 use crate::arch::paging::{Entry, ROOT, Table, index};
-use crate::arch::tlb;
 
 /// The table of `level` on the way to `vaddr`; makes the missing ones. No page
 /// larger than `span(level)` is in the way. For pages it has a twin.
@@ -93,7 +94,7 @@ pub(crate) fn put(table: Table, at: usize, entry: Entry, node: Option<NodeRef>) 
 
 /// Frees the empty tables on the way to `vaddr`, from that of `level` upward.
 pub(crate) fn prune(space: SpaceRef, vaddr: u64, level: u32) {
-    tlb::quiet(space);
+    quiet(space);
     let mut tables = [space.root_table(); 4];
     let mut at = ROOT;
     while at > level {
@@ -137,7 +138,7 @@ fn free_table(space: SpaceRef, table: Table, twin: u64) {
 /// the entry with its last status bits.
 #[inline]
 pub(crate) fn remove(space: SpaceRef, vaddr: u64, leaf: Leaf) -> Entry {
-    tlb::quiet(space);
+    quiet(space);
     if let Some(node) = leaf.node
         && node.one_less()
         && node.level() > leaf.level
@@ -186,7 +187,7 @@ const _: () = assert!(super::LARGEST_LEVEL <= 2);
 /// frames, and what is left of its price is that of the parts. Never one of σ0's. A flush that has
 /// marked the page as dying marks the parts when it comes back.
 pub(crate) fn split(space: SpaceRef, vaddr: u64, leaf: Leaf) {
-    tlb::quiet(space);
+    quiet(space);
     let quota = space.quota();
     let (Some(table), Some(twin)) = (quota.take_reserved(), quota.take_reserved()) else {
         // More frames were charged than there are: a defect. Less is the safe side.

@@ -11,12 +11,13 @@ use super::budget::Budget;
 use super::cost;
 use super::marker::MarkerRef;
 use super::node::NodeRef;
+use super::quiesce::quiet;
 use super::release::{free_ghosts, free_node, leave_status, status_of, take_status};
 use super::revoke::Scope;
 use super::split;
 use super::table::{self, Leaf, Slot};
+use super::tlb;
 use crate::arch::paging::{Entry, span};
-use crate::arch::tlb;
 use abi::Rights;
 
 /// What is taken back.
@@ -337,7 +338,7 @@ impl Walk {
         let old = if clear | set == 0 {
             leaf.entry
         } else {
-            tlb::quiet(node.space());
+            quiet(node.space());
             let old = leaf.table.change(leaf.index, clear, set);
             tlb::invalidate(node.space(), vaddr);
             old

@@ -4,8 +4,8 @@ use abi::ThreadId;
 use abi::id::SYSTEM_BASE;
 
 use super::tcb::Resume;
-use crate::arch::root::RootWord;
 use crate::arch::{self, TcbRef, cpu, frames_of};
+use crate::mem::RootWord;
 use crate::mem::{PhysFrame, frames};
 use crate::thread::Kind;
 use crate::thread::rendezvous::{self, Busy};

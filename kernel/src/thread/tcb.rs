@@ -15,8 +15,8 @@ use abi::ThreadId;
 
 use super::part::Transfer;
 use super::{Kind, rendezvous};
-use crate::arch::root::RootWord;
 use crate::arch::{OwnRegisters, TcbRef};
+use crate::mem::RootWord;
 use crate::mem::{BindingRef, DestroyJob, MapJob, Marker, SpaceRef, UnmapJob};
 use crate::ring::{self, Links, Ring};
 

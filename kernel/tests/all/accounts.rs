@@ -5,12 +5,12 @@
 use crate::common::{Machine, Random};
 use abi::id::USER_BASE;
 use abi::{CallError, Fpage, Rights, ThreadId, utcb};
-use kernel::arch::root::RootWord;
 use kernel::arch::{TcbRef, current, entry, set_current};
 use kernel::check;
 use kernel::control::lifecycle;
 use kernel::control::thread_control::{After, Request, thread_control};
 use kernel::destruction;
+use kernel::mem::RootWord;
 use kernel::mem::frames;
 use kernel::space::spaces;
 use kernel::space::{quota_control, space_control};

@@ -188,10 +188,10 @@ fn before_tables_change_nobody_of_the_space_is_elsewhere() {
     let world = world();
     go(&world, world.one);
     let _ = accept(1);
-    kernel::arch::tlb::quiet(world.spaces[1]);
+    kernel::mem::quiesce::quiet(world.spaces[1]);
     assert!(berth(1).stand() == Stand::GoesOn, "another space's tables");
-    kernel::arch::tlb::quiet(world.spaces[0]);
-    kernel::arch::tlb::quiet(world.spaces[0]);
+    kernel::mem::quiesce::quiet(world.spaces[0]);
+    kernel::mem::quiesce::quiet(world.spaces[0]);
     assert_eq!(visits::interrupts(), 2, "one to come, one to stop");
     assert!(berth(1).stand() == Stand::Still && cpu().pending_lines.get() != 0);
     sound();
@@ -199,9 +199,9 @@ fn before_tables_change_nobody_of_the_space_is_elsewhere() {
     assert!(berth(1).stand() == Stand::GoesOn, "it goes on when the kernel is left");
     assert!(cpu().scheduler.stopped.is_empty());
     sound();
-    kernel::arch::tlb::vacate(world.spaces[1]);
+    kernel::mem::quiesce::vacate(world.spaces[1]);
     assert!(cpu().guests.has(1), "another space's root");
-    kernel::arch::tlb::vacate(world.spaces[0]);
+    kernel::mem::quiesce::vacate(world.spaces[0]);
     assert!(cpu().guests.is_empty());
     assert!(world.one.is_away() && cpu().pending_lines.get() != 0, "it goes again soon");
     sound();
@@ -215,7 +215,7 @@ fn who_stands_still_is_had_back() {
             let world = world();
             go(&world, world.one);
             let _ = accept(1);
-            kernel::arch::tlb::quiet(world.spaces[0]);
+            kernel::mem::quiesce::quiet(world.spaces[0]);
             match way {
                 0 => elsewhere::recall(world.one),
                 1 => {
@@ -245,12 +245,12 @@ fn who_stands_still_goes_on_at_once() {
     let _ = accept(1);
     let noted = &cpu().pending_lines;
     noted.set(0);
-    kernel::arch::tlb::quiet(world.spaces[0]);
+    kernel::mem::quiesce::quiet(world.spaces[0]);
     assert!(elsewhere::lets_all_go_on());
     assert_eq!(noted.get(), 0);
     assert!(berth(1).stand() == Stand::GoesOn && cpu().scheduler.stopped.is_empty());
     assert!(!elsewhere::lets_all_go_on(), "nobody stands still");
-    kernel::arch::tlb::quiet(world.spaces[0]);
+    kernel::mem::quiesce::quiet(world.spaces[0]);
     noted.set(noted.get() | 1);
     assert!(!elsewhere::lets_all_go_on(), "there is an interrupt");
     noted.set(1 << leaving::LINE);
@@ -268,7 +268,7 @@ fn who_wants_to_leave_for_a_processor_that_rests_goes_on_here() {
     let world = world();
     go(&world, world.one);
     for _ in 0..20 {
-        kernel::arch::tlb::quiet(world.spaces[0]);
+        kernel::mem::quiesce::quiet(world.spaces[0]);
         comers::look();
     }
     place(&world, world.root, 1).expect("it may");
@@ -285,7 +285,7 @@ fn who_is_called_back_all_the_time_runs_at_home() {
     let world = world();
     go(&world, world.one);
     let calls = (0..20).take_while(|_| {
-        kernel::arch::tlb::quiet(world.spaces[0]);
+        kernel::mem::quiesce::quiet(world.spaces[0]);
         comers::look();
         world.one.is_away()
     });

@@ -8,7 +8,6 @@ use kernel::thread::registry;
 
 use crate::common::tasks::{initialise, ipc, registers, thread};
 use crate::common::{Machine, tasks};
-use kernel::arch::root::RootWord;
 use kernel::arch::{TcbRef, set_current};
 use kernel::check;
 use kernel::control::arm;
@@ -17,6 +16,7 @@ use kernel::control::lifecycle;
 use kernel::ipc::wait::waits;
 use kernel::ipc::{sweep, wait};
 use kernel::local;
+use kernel::mem::RootWord;
 use kernel::space::SpaceRef;
 use kernel::thread::own;
 use kernel::thread::rendezvous::{self, DEAD_OPEN, Waits};

@@ -211,11 +211,11 @@ fn before_tables_change_nobody_of_the_space_is_elsewhere() {
     let world = world();
     let _ = accept(1);
     // The space of the one that waits.
-    kernel::arch::tlb::quiet(world.spaces[1]);
+    kernel::mem::quiesce::quiet(world.spaces[1]);
     assert!(cpu().scheduler.stopped.has(1));
     sound();
     // Now its root, with which it is there.
-    kernel::arch::tlb::vacate(world.spaces[1]);
+    kernel::mem::quiesce::vacate(world.spaces[1]);
     assert!(cpu().guests.is_empty());
     assert!(world.one.is_away());
     sound();

@@ -2,8 +2,8 @@
 
 use crate::common::Machine;
 use kernel::arch::hardware;
-use kernel::arch::root::{enable_tags, on_change};
-use kernel::arch::x86_64::pcid::COUNT;
+use kernel::arch::x86_64::mem::pcid::COUNT;
+use kernel::mem::root::{enable_tags, on_change};
 use kernel::mem::{AddressSpace, SpaceRef};
 
 #[test]

@@ -4,7 +4,7 @@ use crate::common::ports::Ports;
 use crate::common::{Machine, Random, marker};
 use abi::{Fpage, MapItem};
 use kernel::arch::cpu;
-use kernel::arch::x86_64::iobitmap;
+use kernel::arch::x86_64::mem::iobitmap;
 use kernel::mem::{DestroyJob, MapJob, PhysFrame, Scope, SpaceRef, Step, UnmapJob, frames, io};
 
 /// Ports that take part, from 0 on.
@@ -73,7 +73,7 @@ fn machine() -> (Machine, u64) {
     let machine = Machine::new(0, 0, false);
     let template = machine.bank.take_zeroed_frame().expect("the pool is fresh");
     let tss = machine.bank.take_zeroed_frame().expect("the pool is fresh");
-    kernel::arch::root::set_template(template.address());
+    kernel::mem::root::set_template(template.address());
     iobitmap::init(PhysFrame::at(tss.address()), template.address(), &machine.bank)
         .expect("the pool is fresh");
     let free = frames::free();

@@ -7,10 +7,10 @@ use crate::common::fastpath::{Verdict, compare};
 use crate::common::{Machine, Random};
 use abi::ThreadId;
 use abi::id::{SYSTEM_BASE, THREAD_BITS, USER_BASE};
-use kernel::arch::root::RootWord;
 use kernel::arch::set_current;
 use kernel::control::lifecycle;
 use kernel::ipc::wait::waits;
+use kernel::mem::RootWord;
 use kernel::thread::own;
 use kernel::thread::rendezvous::{Busy, Waits, busy_word, set_busy, set_closed, set_open};
 

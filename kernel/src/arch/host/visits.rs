@@ -6,10 +6,10 @@ use abi::ThreadId;
 
 use super::super::processor::frame::TrapFrame;
 use super::threads::{TcbRef, spare_block};
-use crate::arch::root::RootWord;
 use crate::between::SEATS;
 use crate::between::berth::{Berth, Stand};
 use crate::elsewhere::Other;
+use crate::mem::RootWord;
 use crate::mem::{LinkagesRef, PhysFrame, SpaceRef};
 use crate::thread::rendezvous::{Busy, busy_word, set_busy};
 

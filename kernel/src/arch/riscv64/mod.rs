@@ -9,10 +9,8 @@
 pub mod calls;
 pub mod frame;
 pub mod machine;
+pub mod mem;
 pub mod paging;
-pub mod ports;
-pub mod root;
-pub mod tlb;
 pub mod trap;
 
 #[cfg(target_os = "none")]

@@ -1,9 +1,9 @@
 //! Other processors: none is started.
 
 use crate::arch::TcbRef;
-use crate::arch::root::RootWord;
 use crate::between::berth::Berth;
 use crate::elsewhere::Other;
+use crate::mem::RootWord;
 use crate::mem::{LinkagesRef, PhysFrame, SpaceRef};
 
 static NOBODY: Berth = Berth::new();

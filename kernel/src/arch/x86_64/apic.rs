@@ -64,11 +64,11 @@ fn write(register: u64, value: u32) {
 }
 
 /// Maps the page, which the firmware's table says is at `address`, and switches the APIC on
-/// with everything masked.
+/// with everything masked. The page's table is in what `take` takes.
 ///
 /// # Errors
 /// Why it cannot be used.
-pub fn init(address: u64) -> Result<(), &'static str> {
+pub fn init(address: u64, take: impl FnOnce() -> Option<u64>) -> Result<(), &'static str> {
     if cpuid(1, 0).edx >> 9 & 1 == 0 {
         return Err("the processor has no local APIC");
     }
@@ -80,7 +80,7 @@ pub fn init(address: u64) -> Result<(), &'static str> {
     if base & BASE_ADDRESS != address {
         return Err("the local APIC is not where the firmware's table says");
     }
-    map_device(0, address).ok_or("there is no memory for its page table")?;
+    map_device(0, address, take).ok_or("there is no memory for its page table")?;
     enable();
     Ok(())
 }

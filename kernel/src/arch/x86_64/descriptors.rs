@@ -8,8 +8,8 @@ use abi::layout;
 
 use super::asm::msr;
 use super::cpu::write_msr;
-use super::iobitmap::{STATE_THERE, TSS_PAGE as TSS_BASE};
 use super::percpu::{Cpu, TSS_START, cpu};
+use super::tables::{STATE, STATE_THERE};
 use super::{boot, pad, vectors};
 
 /// Kernel code segment.
@@ -67,7 +67,7 @@ const _: () = assert!(STATE_THERE == IDT_PAGE + 0x1000, "it lies behind the tabl
 
 /// Where this processor has it.
 fn state_page() -> u64 {
-    if cpu().number.get() == 0 { TSS_BASE } else { STATE_THERE }
+    if cpu().number.get() == 0 { STATE } else { STATE_THERE }
 }
 
 /// The IDT's page in the image.

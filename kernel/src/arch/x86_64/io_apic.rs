@@ -81,13 +81,14 @@ fn read(registers: u64, register: u32) -> u32 {
     }
 }
 
-/// Maps the I/O APICs and masks all their inputs.
+/// Maps the I/O APICs, by tables in what `take` takes, and masks all their inputs.
 ///
 /// # Errors
 /// Why they cannot be used.
-pub fn init(apics: &[IoApic]) -> Result<(), &'static str> {
+pub fn init(apics: &[IoApic], take: impl Fn() -> Option<u64>) -> Result<(), &'static str> {
     for ((index, apic), chip) in (1..).zip(apics).zip(&CHIPS.0) {
-        let place = map_device(index, apic.address).ok_or("there is no memory for their pages")?;
+        let place =
+            map_device(index, apic.address, &take).ok_or("there is no memory for their pages")?;
         let count = (read(place, VERSION) >> 16 & 0xFF) + 1;
         if count > MOST_INPUTS {
             return Err("an I/O APIC does not answer");

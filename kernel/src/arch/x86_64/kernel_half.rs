@@ -13,7 +13,7 @@ use super::paging::{Entry, KERNEL_HALF, ROOT, Table, span};
 use super::percpu::cpu;
 use super::physmap;
 use super::place::linked;
-use super::tables::{KernelTables, TCB_ARRAY};
+use super::tables::{KernelTables, PORTS_SLOT, TCB_ARRAY};
 use crate::boot::memory::Range;
 
 static TEMPLATE: AtomicU64 = AtomicU64::new(0);
@@ -89,7 +89,7 @@ pub fn check(note: &mut dyn FnMut(Arguments<'_>)) {
 fn replica(root: Table, template: Table, constant: &Constant, note: &mut dyn FnMut(Arguments<'_>)) {
     for index in KERNEL_HALF..512 {
         let address = 0xFFFF_0000_0000_0000 | (index as u64) << 39;
-        if index == 511 || index == super::iobitmap::SLOT {
+        if index == 511 || index == PORTS_SLOT {
             entry(root.get(index), ROOT, address, Rights::ALL, constant, note);
         } else if root.get(index).address() != template.get(index).address() {
             note(format_args!("a processor's root entry {index} is not the kernel's"));

@@ -4,7 +4,8 @@
 //! of each block, nothing in the lower one.
 //! The first block of a 2 MiB stretch gets a leaf table of its own; all spaces see
 //! it, since they share the directories above. At most 512 such tables exist; the
-//! kernel sets frames aside for them at boot, and they stay.
+//! kernel sets frames aside for them at boot, and they stay. Whoever asks for one says where its
+//! frame comes from.
 //!
 //! The map of physical memory shows the tables that boot made read-only; [`unprotected`] is
 //! the way to write to them.
@@ -17,7 +18,6 @@ use super::percpu::interrupt_pending;
 use super::tables::{IMAGE_END, KernelTables};
 use crate::arch::phys_to_virt;
 use crate::boot::madt::MAX_IO_APICS;
-use crate::mem::frames;
 
 const ADDRESS: u64 = 0x000F_FFFF_FFFF_F000;
 const PRESENT_WRITE: u64 = 3;
@@ -56,14 +56,14 @@ pub fn null_table() -> u64 {
 }
 
 /// The leaf entry for `address`, which lies in the tcb array, in a table of its
-/// stretch's own; `None` if the kernel's pool is empty.
+/// stretch's own, which is made in the frame that `take` takes for good; `None` if it has none.
 #[must_use]
-pub fn leaf_entry(address: u64) -> Option<*mut u64> {
+pub fn leaf_entry(address: u64, take: impl FnOnce() -> Option<u64>) -> Option<*mut u64> {
     let table = directory(address);
     let slot = index(address, 21);
     let mut leaf = read(table, slot) & ADDRESS;
     if leaf == null_table() {
-        leaf = new_leaf(table, slot)?;
+        leaf = new_leaf(table, slot, take)?;
     }
     // SAFETY: the pointer stays inside the table's frame.
     Some(unsafe { phys_to_virt(leaf).cast::<u64>().add(index(address, 12)) })
@@ -71,8 +71,8 @@ pub fn leaf_entry(address: u64) -> Option<*mut u64> {
 
 /// Gives a stretch of the tcb array a leaf table of its own, in `slot` of `table`.
 #[cold]
-fn new_leaf(table: u64, slot: usize) -> Option<u64> {
-    let leaf = frames::take_for_kernel()?.address();
+fn new_leaf(table: u64, slot: usize, take: impl FnOnce() -> Option<u64>) -> Option<u64> {
+    let leaf = take()?;
     // SAFETY: the frame was just taken, and the shared table is a page.
     unsafe { copy_bytes(phys_to_virt(leaf), phys_to_virt(null_table()), 4096) };
     // Whoever makes a thread may have filled and copied tables for it already.
@@ -83,16 +83,15 @@ fn new_leaf(table: u64, slot: usize) -> Option<u64> {
 }
 
 /// Shows the device with its registers at physical address `phys` in page `index` of
-/// [`DEVICES`]; where its registers are. `None` if there is no frame for the table.
+/// [`DEVICES`]; where its registers are. Their table is made in the frame of zeros that `take` takes
+/// for good; `None` if it has none.
 #[must_use]
-pub fn map_device(index: u64, phys: u64) -> Option<u64> {
+pub fn map_device(index: u64, phys: u64, take: impl FnOnce() -> Option<u64>) -> Option<u64> {
     let address = DEVICES + (index % DEVICE_PAGES) * 4096;
     let (directory, slot) = (directory(address), self::index(address, 21));
     let mut leaf = read(directory, slot) & ADDRESS;
     if leaf == 0 {
-        let frame = frames::take_for_kernel()?;
-        frames::zero(frame);
-        leaf = frame.address();
+        leaf = take()?;
         unprotected(|| write(directory, slot, leaf | PRESENT_WRITE));
     }
     write(leaf, self::index(address, 12), phys & ADDRESS | DEVICE);

@@ -60,12 +60,12 @@ static LINES: Lines = Lines(
 );
 
 /// Finds the lines: through APICs, as `madt` says, or else at the 8259s; how many inputs
-/// the I/O APICs have.
+/// the I/O APICs have. `take` takes frames of zeros for tables of the kernel's own.
 ///
 /// # Errors
 /// Why there are no APICs.
-pub fn init(madt: Option<&Madt>) -> Result<u32, &'static str> {
-    let found = madt.ok_or("ACPI does not list any").and_then(with_apics);
+pub fn init(madt: Option<&Madt>, take: impl Fn() -> Option<u64>) -> Result<u32, &'static str> {
+    let found = madt.ok_or("ACPI does not list any").and_then(|madt| with_apics(madt, take));
     if found.is_err() {
         for line in &LINES.0[..ISA_LINES] {
             line.kind.set(Hold::Legacy);
@@ -74,9 +74,9 @@ pub fn init(madt: Option<&Madt>) -> Result<u32, &'static str> {
     found
 }
 
-fn with_apics(madt: &Madt) -> Result<u32, &'static str> {
-    apic::init(madt.local)?;
-    io_apic::init(madt.io_apics.as_slice())?;
+fn with_apics(madt: &Madt, take: impl Fn() -> Option<u64>) -> Result<u32, &'static str> {
+    apic::init(madt.local, &take)?;
+    io_apic::init(madt.io_apics.as_slice(), take)?;
     pic::close();
     let own = apic::id();
     for (number, line) in (0..u32::from(vectors::LINES)).zip(&LINES.0).skip(1) {

@@ -7,25 +7,22 @@ pub mod features;
 pub mod frame;
 pub mod inherited;
 pub mod io_instruction;
-pub mod iobitmap;
 pub mod latch;
 pub mod local_paths;
 pub mod machine;
 pub mod machine_error;
+pub mod mem;
 pub mod mitigations;
 pub mod paging;
 pub mod patch;
-pub mod pcid;
 pub mod physmap;
 pub mod pic;
 pub mod place;
 pub mod random;
-pub mod root;
 pub mod serial;
 pub mod stubs;
 pub mod tables;
 pub mod timer;
-pub mod tlb;
 pub mod vectors;
 
 #[cfg(target_os = "none")]
@@ -74,5 +71,3 @@ pub mod tick_source;
 pub mod vector;
 #[cfg(target_os = "none")]
 pub mod visits;
-
-pub use iobitmap as ports;

@@ -21,12 +21,12 @@ use super::{
     boot, descriptors, features, lines, machine_check, mitigations, replica, seats, special,
     vectors, visits,
 };
-use crate::arch::root::RootWord;
 use crate::arch::{clock, phys_to_virt};
 use crate::between::berth::Berth;
 use crate::boot::madt::{MAX_PROCESSORS, Madt};
 use crate::boot::memory::Range;
 use crate::kprintln;
+use crate::mem::RootWord;
 use crate::mem::{PhysFrame, frames};
 use crate::thread::own::make_idle_in;
 

@@ -13,13 +13,14 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use abi::ThreadId;
 use abi::id::SYSTEM_BASE;
 
+use super::mem::iobitmap;
 use super::percpu::{Cpu, cpu, current};
-use super::tables::{TCB_ARRAY, TCB_ARRAY_BYTES};
+use super::tables::{PORTS_SLOT, STATE_THERE, TCB_ARRAY, TCB_ARRAY_BYTES};
 use super::tcbs::{TcbRef, frames_of};
-use super::{boot, descriptors, iobitmap, kernel_tables, pad, paging, seats, tcbs};
+use super::{boot, descriptors, kernel_tables, pad, paging, seats, tcbs};
 use crate::arch::line::Line;
 use crate::arch::phys_to_virt;
-use crate::mem::frames;
+use crate::mem::{PhysFrame, frames};
 use crate::thread::rendezvous;
 use crate::thread::tcb::TCB_SIZE;
 use paging::{Entry, Table};
@@ -53,11 +54,8 @@ pub struct Replica {
     pub seats: seats::Frames,
 }
 
-#[inline(never)] // at many places
 fn take() -> Option<u64> {
-    let frame = frames::take_for_kernel()?;
-    frames::zero(frame);
-    Some(frame.address())
+    frames::take_zeroed_for_kernel().map(PhysFrame::address)
 }
 
 /// A copy of the table at `from`.
@@ -100,7 +98,7 @@ pub fn build(template: u64) -> Option<Replica> {
         first = first.or(Some(frame));
     }
     let own = first?;
-    root.set(iobitmap::SLOT, Entry::EMPTY);
+    root.set(PORTS_SLOT, Entry::EMPTY);
     show_state_segment(pointers, shared, own)?;
     show_nobody(pointers, shared)?;
     let idle = [frames_of(current())[0], take()?];
@@ -236,7 +234,7 @@ fn show(pointers: Table, shared: Table, page: u64, entry: u64) -> Option<()> {
 /// Shows the task state segment in `cpu`, and no port open.
 fn show_state_segment(pointers: Table, shared: Table, cpu: u64) -> Option<()> {
     let closed = iobitmap::closed();
-    let pages = (iobitmap::STATE_THERE..).step_by(PAGE as usize);
+    let pages = (STATE_THERE..).step_by(PAGE as usize);
     for (at, page) in pages.zip([cpu, closed, closed, closed]) {
         show(pointers, shared, at, page | Entry::P | Entry::W | Entry::NX)?;
     }

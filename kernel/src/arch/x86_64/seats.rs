@@ -9,14 +9,15 @@
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use super::frame::{FRAME_SIZE, USER_CS, USER_SS};
+use super::mem::{iobitmap, root};
 use super::pad::NOBODY;
 use super::paging::{Entry, KERNEL_HALF, ROOT, Table, index};
 use super::processors::{own, slot};
 use super::tcbs::{STRETCH, TcbRef, page};
-use super::{asm, iobitmap, kernel_tables, mitigations, root, special};
+use super::{asm, kernel_tables, mitigations, special};
 use crate::arch::phys_to_virt;
-use crate::arch::root::RootWord;
 use crate::between::SEATS;
+use crate::mem::RootWord;
 use crate::mem::{LinkagesRef, PhysFrame, SpaceRef};
 use crate::thread::tcb::{TCB_SIZE, Tcb};
 

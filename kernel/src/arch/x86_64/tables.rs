@@ -14,6 +14,13 @@ use crate::boot::memory::Range;
 pub const TCB_ARRAY: u64 = 0xFFFF_FFFF_A000_0000;
 /// Bytes of the tcb array.
 pub const TCB_ARRAY_BYTES: u64 = 1 << 30;
+/// Root slot of the task state segment and the port bitmap.
+pub const PORTS_SLOT: usize = 510;
+/// Kernel address of the segment's page; the bitmap begins one page behind it.
+pub const STATE: u64 = 0xFFFF_FF00_0000_0000;
+/// Where other processors than the first have the segment's page, and the bitmap behind it: in a table that is
+/// their own anyway.
+pub const STATE_THERE: u64 = layout::STUBS + 0x10_1000;
 /// End of where the image can be; then come the kernel's devices (`kernel_tables`).
 pub const IMAGE_END: u64 = TCB_ARRAY - MIB_2;
 

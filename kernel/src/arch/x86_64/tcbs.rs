@@ -22,7 +22,7 @@ use super::features::XSAVE_LIMIT;
 use super::frame::{FRAME_SIZE, Frame, TrapFrame};
 use super::physmap::{phys_to_virt, virt_to_phys};
 use crate::mem::MarkerRef;
-use crate::mem::frames::PhysFrame;
+use crate::mem::frames::{self, PhysFrame};
 use crate::thread::tcb::{BLOCK_BITS, BLOCK_SIZE, TCB_SIZE, Tcb};
 
 /// First byte of the array.
@@ -174,7 +174,12 @@ pub const fn page(number: u32) -> u64 {
 
 /// The leaf entry that maps the upper page of block `number`.
 fn entry(number: u32) -> Option<*mut u64> {
-    super::kernel_tables::leaf_entry(block(number) + 4096)
+    super::kernel_tables::leaf_entry(block(number) + 4096, new_table)
+}
+
+/// A frame for one of the array's own tables, for good.
+fn new_table() -> Option<u64> {
+    frames::take_for_kernel().map(PhysFrame::address)
 }
 
 /// Address bits beyond all memory, set in entries that are not present: a processor that
@@ -204,7 +209,7 @@ const fn lower_entry(version: u32) -> u64 {
 /// own tables. There always is while the thread exists.
 #[must_use]
 pub fn set_last_version(number: u32, version: u32) -> Option<()> {
-    let slot = super::kernel_tables::leaf_entry(block(number))?;
+    let slot = super::kernel_tables::leaf_entry(block(number), new_table)?;
     // SAFETY: the slot is the leaf entry of a lower page, and stays non-present.
     unsafe { slot.write(lower_entry(version)) };
     Some(())

@@ -6,8 +6,9 @@
 
 use super::{Rule, Violation, tables};
 use crate::arch::paging::Entry;
-use crate::arch::{ports, virt_to_phys};
+use crate::arch::virt_to_phys;
 use crate::mem::frames::{self, Info};
+use crate::mem::ports;
 use crate::mem::space::SpaceRef;
 use crate::mem::table::{self, Slot};
 use crate::mem::{slab, state};

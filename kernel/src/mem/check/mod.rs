@@ -12,10 +12,9 @@ mod tables;
 
 pub use account::{is_sealed, ledger, seal, sealed_limits};
 
+use super::root::Root;
 use super::slab;
 use super::space::SpaceRef;
-use crate::arch;
-use crate::arch::root::Root;
 use core::fmt;
 
 /// What is wrong, and where in which space.
@@ -145,7 +144,7 @@ pub fn check(space: SpaceRef, removals: Removals, report: &mut dyn FnMut(Violati
     }
     let tables = tables::check(space, &mut report);
     let mut bitmap = 0;
-    arch::ports::for_each_frame(space, |_| bitmap += 1);
+    super::ports::for_each_frame(space, |_| bitmap += 1);
     if tables != space.table_pages() || nodes != space.nodes() {
         report(0, Rule::Counters);
     }

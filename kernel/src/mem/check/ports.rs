@@ -1,8 +1,8 @@
 //! The port mappings of a space against their trees and the hardware's bitmap.
 
 use super::Rule;
-use crate::arch::ports;
 use crate::mem::io;
+use crate::mem::ports;
 use crate::mem::space::SpaceRef;
 
 /// Checks the port mappings.

@@ -7,11 +7,12 @@ use super::boot_sequence::{self as boot_start, Handover};
 use crate::arch::x86_64::boot::{KERNEL_BASE, PROTOCOL_MULTIBOOT2, PROTOCOL_PVH, STACK_BYTES};
 use crate::arch::x86_64::cpu::{EXIT_FAILURE, EXIT_PORT};
 use crate::arch::x86_64::features::{self, Features};
+use crate::arch::x86_64::mem::{iobitmap, root};
 use crate::arch::x86_64::percpu::{cpu, set_current};
 use crate::arch::x86_64::tcbs::TcbRef;
 use crate::arch::x86_64::{
-    boot, descriptors, iobitmap, kernel_half, kernel_tables, lines, machine_check, physmap,
-    processors, root, tick_source,
+    boot, descriptors, kernel_half, kernel_tables, lines, machine_check, physmap, processors,
+    tick_source,
 };
 use crate::boot::madt::Madt;
 use crate::boot::memory::BIOS_CONVENTIONAL;
@@ -80,10 +81,15 @@ pub fn begin(handover: &Handover) -> TcbRef {
     first
 }
 
+/// A frame of zeros for a table of the kernel's own.
+fn take() -> Option<u64> {
+    frames::take_zeroed_for_kernel().map(PhysFrame::address)
+}
+
 /// Finds the interrupt lines, and says where. `noapic` leaves them at the 8259s.
 fn find_lines(handover: &Handover) {
     let wish = !handover.info.command_line.has_word("noapic");
-    match lines::init(handover.madt.as_ref().filter(|_| wish)) {
+    match lines::init(handover.madt.as_ref().filter(|_| wish), take) {
         Ok(inputs) => crate::kprintln!("baton: interrupts: through APICs with {inputs} inputs"),
         Err(why) => crate::kprintln!("baton: interrupts: at the 8259s, without APICs: {why}"),
     }

@@ -2,8 +2,7 @@
 //! none. Called after the tables were changed.
 
 use super::root::RootWord;
-use crate::arch::{cpu, hardware};
-use crate::elsewhere;
+use crate::arch::hardware;
 use crate::mem::SpaceRef;
 
 /// Whether the processor is using the tables of `space` now.
@@ -12,23 +11,6 @@ use crate::mem::SpaceRef;
 pub fn is_current(space: SpaceRef) -> bool {
     let word: RootWord = space.root().word();
     hardware::loaded() == word.value()
-}
-
-/// An entry of the tables of `space` is about to be taken, changed or freed: no other processor
-/// uses them until this one leaves the kernel (`elsewhere`).
-#[inline]
-pub fn quiet(space: SpaceRef) {
-    if !cpu().guests.is_empty() {
-        elsewhere::quiet(space);
-    }
-}
-
-/// The root of `space` is about to be another than that with which others have come to their processors:
-/// nobody of it is there.
-pub fn vacate(space: SpaceRef) {
-    if !cpu().guests.is_empty() {
-        elsewhere::vacate(space);
-    }
 }
 
 /// Forgets the translation of `vaddr` in `space`.

@@ -6,10 +6,11 @@
 //! [`RootWord`], so that a switch costs one load. What the word is made of, and how many
 //! tables there are, is known here alone.
 
-use super::iobitmap::{self, Defaults};
-use super::paging::{Entry, KERNEL_HALF, Table};
+use super::iobitmap::Defaults;
 use super::pcid::Pcids;
 use super::tlb;
+use crate::arch::paging::{Entry, KERNEL_HALF, Table};
+use crate::arch::x86_64::tables::PORTS_SLOT;
 use crate::mem::{PhysFrame, Quota, SpaceRef};
 use core::cell::Cell;
 use core::sync::atomic::AtomicU64;
@@ -164,7 +165,7 @@ impl Root {
         let own_bitmap = self.bitmap.get();
         for index in KERNEL_HALF..512 {
             let (entry, model) = (self.table().get(index), Table::at(template).get(index));
-            let same = if index == iobitmap::SLOT && own_bitmap != 0 {
+            let same = if index == PORTS_SLOT && own_bitmap != 0 {
                 entry.address() == own_bitmap
             } else {
                 (entry.0 ^ model.0) & !Entry::A == 0

@@ -5,9 +5,8 @@
 //! those of other spaces. Called after the tables were changed, so that the
 //! caches of table entries are covered too (SDM vol. 3, 4.10.4). One CPU.
 
-use super::paging::Entry;
-use crate::arch::{cpu, hardware};
-use crate::elsewhere;
+use crate::arch::hardware;
+use crate::arch::paging::Entry;
 use crate::mem::SpaceRef;
 
 /// Whether the processor is using the tables of `space` now.
@@ -15,23 +14,6 @@ use crate::mem::SpaceRef;
 #[must_use]
 pub fn is_current(space: SpaceRef) -> bool {
     hardware::loaded() & Entry::ADDRESS == space.root().table().address()
-}
-
-/// An entry of the tables of `space` is about to be taken, changed or freed: no other processor
-/// uses them until this one leaves the kernel (`elsewhere`).
-#[inline(always)]
-pub fn quiet(space: SpaceRef) {
-    if !cpu().guests.is_empty() {
-        elsewhere::quiet(space);
-    }
-}
-
-/// The root of `space` is about to be another than that with which others have come to their processors:
-/// nobody of it is there.
-pub fn vacate(space: SpaceRef) {
-    if !cpu().guests.is_empty() {
-        elsewhere::vacate(space);
-    }
 }
 
 /// Forgets the translation of `vaddr` in `space`.

@@ -2,7 +2,7 @@
 //!
 //! There are no tags (ASIDs) yet: all translations are forgotten at each switch.
 
-use super::paging::{Entry, KERNEL_HALF, Table};
+use crate::arch::paging::{Entry, KERNEL_HALF, Table};
 use crate::mem::{PhysFrame, Quota, SpaceRef};
 use core::cell::Cell;
 

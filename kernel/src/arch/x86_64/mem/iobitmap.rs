@@ -5,23 +5,16 @@
 //! bitmap is all ones; a space with ports has its own tables and bitmap, paid
 //! from its quota: loading CR3 is all that a switch takes. A 0 bit allows.
 
-use abi::layout;
-
-use super::paging::{Entry, ROOT, Table, index};
 use super::{root, tlb};
+use crate::arch::paging::{Entry, ROOT, Table, index};
 use crate::arch::phys_to_virt;
 use crate::arch::preemption::Pace;
+use crate::arch::x86_64::tables::{PORTS_SLOT, STATE, STATE_THERE};
 use crate::mem::frames::FRAME;
+use crate::mem::quiesce::vacate;
 use crate::mem::{NoMemory, PhysFrame, Quota, SpaceRef, Step};
 use core::cell::Cell;
 
-/// Root slot of the TSS and its bitmap.
-pub const SLOT: usize = 510;
-/// Kernel address of the TSS page; the bitmap begins one page behind it.
-pub const TSS_PAGE: u64 = 0xFFFF_FF00_0000_0000;
-/// Where other processors than the first have the TSS page, and the bitmap behind it: in a table that is
-/// their own anyway.
-pub const STATE_THERE: u64 = layout::STUBS + 0x10_1000;
 /// Distance from the start of the TSS page to the bitmap.
 pub const BITMAP_OFFSET: u64 = 0x1000;
 
@@ -82,7 +75,7 @@ pub fn init(tss_frame: PhysFrame, template: u64, quota: &Quota) -> Result<(), No
     show(leaves, ones.address(), ones.address());
     let slot = upper.get() | PRESENT;
     defaults.slot.set(slot);
-    Table::at(template).set(SLOT, Entry(slot));
+    Table::at(template).set(PORTS_SLOT, Entry(slot));
     Ok(())
 }
 
@@ -154,7 +147,7 @@ fn prepare_page(space: SpaceRef) -> Result<Step, NoMemory> {
     let [low, high] = BITMAP.map(|index| leaves.get(index).address());
     show(leaves, low, high);
     // Another processor shows the bitmap that was in force when the thread came.
-    tlb::vacate(space);
+    vacate(space);
     root.bitmap().set(root.bitmap_to_come().replace(0));
     enter(space, root.bitmap().get() | PRESENT);
     Ok(Step::Done)
@@ -176,9 +169,9 @@ pub(crate) fn forbid(space: SpaceRef, start: u64, bits: u32) {
 
 /// Puts `slot` into the space's root table.
 fn enter(space: SpaceRef, slot: u64) {
-    space.root().table().set(SLOT, Entry(slot));
+    space.root().table().set(PORTS_SLOT, Entry(slot));
     for page in 0..4 {
-        tlb::invalidate(space, TSS_PAGE + page * FRAME);
+        tlb::invalidate(space, STATE + page * FRAME);
     }
 }
 
@@ -192,7 +185,7 @@ fn tables(space: SpaceRef) -> [u64; 3] {
 /// Shows the bitmap that the root table `from` shows in `to`, another processor's, which has it elsewhere, in
 /// tables of its own, and is not loaded.
 pub fn copy(from: Table, to: Table) {
-    let shown = from.get(SLOT).below().get(0).below().get(0).below();
+    let shown = from.get(PORTS_SLOT).below().get(0).below().get(0).below();
     let mut own = to;
     for level in (1..=ROOT).rev() {
         own = own.get(index(STATE_THERE, level)).below();
@@ -213,7 +206,7 @@ pub(crate) fn release(space: SpaceRef) {
     let root = space.root();
     root.bitmap_to_come().set(0);
     if root.bitmap().get() != 0 {
-        tlb::vacate(space);
+        vacate(space);
         root.bitmap().set(0);
         enter(space, defaults().slot.get());
     }
