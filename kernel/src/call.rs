@@ -11,7 +11,8 @@ use crate::elsewhere;
 use crate::ipc::kernel_message;
 use crate::sched::slice::after_call;
 use crate::thread::tcb::Resume;
-use crate::usermem::{Utcb, set_error, set_result};
+use crate::thread::{set_error, set_result};
+use crate::usermem::Utcb;
 use crate::{control, destruction, inspect, lrpc, sched, space, thread};
 
 /// Carries out the call of `caller`, the current thread, whose registers are in `frame`;

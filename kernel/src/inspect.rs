@@ -2,7 +2,7 @@
 //! the monitor and the tests (`abi::inspect`). Nothing here changes anything.
 
 use crate::space::spaces;
-use crate::thread::registry;
+use crate::thread::{registry, set_error};
 use abi::id::{THREAD_BITS, USER_BASE};
 use abi::inspect::What;
 use abi::{CallError, ThreadId, utcb};
@@ -14,7 +14,7 @@ use crate::elsewhere;
 use crate::mem;
 use crate::space::SpaceRef;
 use crate::thread;
-use crate::usermem::{Utcb, set_error};
+use crate::usermem::Utcb;
 
 /// A record: the words of `abi::inspect`.
 type Record = [u64; 8];

@@ -8,9 +8,9 @@
 use core::cell::{Cell, UnsafeCell};
 use core::mem::offset_of;
 
-use abi::{CallError, ThreadId, utcb};
+use abi::{ThreadId, utcb};
 
-use crate::arch::{Frame, TcbRef, phys_to_virt};
+use crate::arch::phys_to_virt;
 use crate::mem::{Access, SpaceRef, Span};
 use crate::techniques;
 
@@ -24,10 +24,9 @@ const FEW: usize = 3;
 pub struct Utcb(*mut u64);
 
 impl Utcb {
-    /// The UTCB of `thread`, if it is active.
-    #[must_use]
-    pub fn of(thread: TcbRef) -> Option<Self> {
-        let address = thread.utcb_k.get();
+    /// The UTCB of which a tcb holds `address`, in the map of physical memory; 0: the thread is not active.
+    #[inline(always)]
+    pub(crate) fn held(address: u64) -> Option<Self> {
         (address != 0).then_some(Self(address as *mut u64))
     }
 
@@ -128,22 +127,6 @@ impl Utcb {
     }
 }
 
-/// Sets the ErrorCode of `caller`.
-pub fn set_error(caller: TcbRef, error: CallError) {
-    if let Some(utcb) = Utcb::of(caller) {
-        utcb.set_word(utcb::ERROR_CODE, error as u64);
-    }
-}
-
-/// Says to `caller`, whose registers are in `frame`, whether its system call has succeeded (1) or failed (0 and
-/// ErrorCode).
-pub fn set_result(caller: TcbRef, frame: Frame, result: Result<(), CallError>) {
-    frame.set_result(u64::from(result.is_ok()));
-    if let Err(error) = result {
-        set_error(caller, error);
-    }
-}
-
 /// The word of a space that says in user mode which of its armed threads runs (Wenske 2002,
 /// 5.3: CurrentUTCB). It lies in a page of the UTCB area, which lives as long as the space.
 #[derive(Default)]
@@ -159,12 +142,13 @@ impl CurrentWord {
     /// Where the user's is.
     pub const USER: usize = offset_of!(Self, user);
 
-    /// Puts it into the UTCB of `thread`, if it is nowhere yet.
-    pub fn place(&self, thread: TcbRef) {
+    /// Puts it into the UTCB with the local id `local` that is at `kernel` in the kernel's map of physical memory, if
+    /// there is one and it is nowhere yet.
+    pub fn place(&self, local: u64, kernel: u64) {
         let offset = utcb::LIPC_CURRENT as i64 * 8;
-        if self.kernel.get() == 0 && thread.utcb_k.get() != 0 {
-            self.kernel.set(thread.utcb_k.get().wrapping_add_signed(offset));
-            self.user.set(thread.utcb.get().wrapping_add_signed(offset));
+        if self.kernel.get() == 0 && kernel != 0 {
+            self.kernel.set(kernel.wrapping_add_signed(offset));
+            self.user.set(local.wrapping_add_signed(offset));
         }
     }
 

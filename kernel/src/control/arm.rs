@@ -35,7 +35,7 @@ pub fn arm(caller: TcbRef, partner: ThreadId) {
     if !partner.is_armed() && local::keeps_vector(partner) {
         return local::tell(partner, utcb::LIPC_KEEPS);
     }
-    space.task.current_word.place(caller);
+    space.task.current_word.place(caller.utcb.get(), caller.utcb_k.get());
     pair.into_iter().for_each(arm_one);
     arch::update_special(caller);
 }

@@ -7,10 +7,9 @@
 //! whoever asks a record calls its host home first ([`RecordRef::comes_home`]).
 
 use crate::arch::{TcbRef, lookup};
-use crate::mem::RecordRef;
 use crate::thread::state::State;
 use crate::thread::tcb::{ELSEWHERE, Resume};
-use crate::thread::{Kind, rendezvous};
+use crate::thread::{Kind, RecordRef, rendezvous};
 
 /// Whether the two live on the same processor.
 #[must_use]

@@ -16,10 +16,11 @@ use super::queueing::lookup;
 use super::{call_back, for_each};
 use crate::arch::{TcbRef, visits};
 use crate::between::SEATS;
-use crate::mem::{LinkagesRef, NoMemory};
+use crate::mem::NoMemory;
 use crate::sched::leaving::look_soon;
 use crate::space::SpaceRef;
 use crate::thread;
+use crate::thread::LinkagesRef;
 
 /// Who has them.
 pub(super) struct Seats {

@@ -11,12 +11,12 @@ use abi::{CallError, ThreadId};
 use super::{entangle, revocation};
 use crate::arch::preemption::let_in;
 use crate::arch::{Frame, TcbRef, lookup};
+use crate::mem::NoMemory;
 use crate::mem::frames::FRAME;
-use crate::mem::{BindingRef, LinkagesRef, NoMemory};
 use crate::sched::slice::after_call;
 use crate::space::SpaceRef;
 use crate::thread::tcb::Resume;
-use crate::usermem::set_result;
+use crate::thread::{BindingRef, LinkagesRef, set_result};
 
 /// What the client asks for.
 struct Proposal {

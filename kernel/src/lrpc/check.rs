@@ -2,9 +2,9 @@
 
 use super::{call_of, revocation, visit_of};
 use crate::arch::{TcbRef, cpu, lookup};
-use crate::mem::{BindingRef, LinkagesRef, RecordRef};
 use crate::space::SpaceRef;
 use crate::thread::state::State;
+use crate::thread::{BindingRef, LinkagesRef, RecordRef};
 
 /// Calls `visit` with every page of records that `space` pays for.
 pub fn pages(space: SpaceRef, mut visit: impl FnMut(LinkagesRef)) {

@@ -7,7 +7,7 @@
 //! it its priority and its slice. So nothing that can be done to the caller reaches what runs in
 //! the server, and nothing that the server says speaks for the client.
 //!
-//! A linkage record (`mem::linkage`) says of each A-stack who is the host and who has called.
+//! A linkage record (`thread::linkage`) says of each A-stack who is the host and who has called.
 //! The assembly (`lrpc.S`) does a call when the record's token is shown, and a return when it has a
 //! `caller`; both say at once that nothing about either thread is special. What goes to another processor with two who call each
 //! other there is in [`crate::elsewhere::procedure_calls`]. This is the complete way; it runs with interrupts
@@ -25,9 +25,9 @@ pub use visit::{LOOKED_AT, call, fail_visit, give_back};
 
 use crate::arch::{TcbRef, cpu, lookup};
 use crate::elsewhere;
-use crate::mem::RecordRef;
 use crate::sched::{self};
 use crate::space::ENTANGLED;
+use crate::thread::RecordRef;
 use crate::thread::rendezvous::{self, Busy};
 use crate::thread::state::State;
 

@@ -12,8 +12,9 @@ use super::{lend, withdraw};
 use crate::arch::preemption::{Pace, STINT, Stint, let_in};
 use crate::arch::{TcbRef, lookup, lookup_number};
 use crate::mem::frames::FRAME;
-use crate::mem::{BindingRef, LinkagesRef, PhysFrame, RecordRef, Step};
+use crate::mem::{PhysFrame, Step};
 use crate::space::{ENTANGLED, SpaceRef};
+use crate::thread::{BindingRef, LinkagesRef, RecordRef};
 
 /// LrpcControl of `caller`; how many bindings it concerned.
 pub fn control(

@@ -9,12 +9,11 @@ use crate::arch::{self, TcbRef, lookup};
 
 use crate::elsewhere::procedure_calls;
 use crate::local;
-use crate::mem::RecordRef;
 use crate::sched;
-use crate::thread::Kind;
 use crate::thread::rendezvous::{self, Busy};
 use crate::thread::state::State;
 use crate::thread::tcb::Resume;
+use crate::thread::{Kind, RecordRef};
 use crate::usermem::Utcb;
 
 /// Message register of the procedure's number, and of the cookie.

@@ -16,9 +16,10 @@ use crate::arch::TcbRef;
 use crate::arch::global::global;
 pub use crate::mem::SpaceRef;
 use crate::mem::space::Area;
-use crate::mem::{AddressSpace, LinkagesRef, NoMemory, Owned, PhysFrame};
+use crate::mem::{AddressSpace, NoMemory, Owned, PhysFrame};
 use crate::ring::{self, Links, Ring};
 use crate::thread;
+use crate::thread::LinkagesRef;
 use crate::thread::tcb::{Armed, Siblings};
 use crate::usermem::CurrentWord;
 

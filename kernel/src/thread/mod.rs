@@ -1,6 +1,7 @@
 //! Threads: what the kernel knows of them, and finding them. What is done with them is in the rooms above.
 
 pub mod kind;
+pub mod linkage;
 pub mod own;
 pub mod part;
 mod registers;
@@ -21,6 +22,8 @@ use tcb::Registered;
 
 pub use crate::arch::{lookup, lookup_number};
 pub use kind::Kind;
+pub use linkage::{BindingRef, LinkagesRef, RecordRef};
+pub use registers::{set_error, set_result};
 
 /// All threads of users.
 #[derive(Default)]

@@ -5,8 +5,7 @@ use abi::id::SYSTEM_BASE;
 
 use super::tcb::Resume;
 use crate::arch::{self, TcbRef, cpu, frames_of};
-use crate::mem::RootWord;
-use crate::mem::{PhysFrame, frames};
+use crate::mem::{PhysFrame, RootWord, frames};
 use crate::thread::Kind;
 use crate::thread::rendezvous::{self, Busy};
 

@@ -1,13 +1,21 @@
-//! Where a thread goes on in user mode: in its tcb, or in the register frame on its stack.
+//! Where a thread goes on in user mode: in its tcb, or in the register frame on its stack. What it is told there.
 
 use abi::layout::USER_END;
-use abi::utcb;
+use abi::{CallError, utcb};
 
 use super::rendezvous;
 use super::tcb::Resume;
 use crate::arch::machine::USER_FLAGS_MASK;
 use crate::arch::{Frame, TcbRef};
 use crate::usermem::Utcb;
+
+impl Utcb {
+    /// The UTCB of `thread`, if it is active.
+    #[must_use]
+    pub fn of(thread: TcbRef) -> Option<Self> {
+        Self::held(thread.utcb_k.get())
+    }
+}
 
 impl TcbRef {
     /// Whether the thread is foreign.
@@ -83,5 +91,21 @@ impl TcbRef {
             Some(frame) => frame.flags.set(merged),
             None => self.flags.set(merged),
         }
+    }
+}
+
+/// Sets the ErrorCode of `caller`.
+pub fn set_error(caller: TcbRef, error: CallError) {
+    if let Some(utcb) = Utcb::of(caller) {
+        utcb.set_word(utcb::ERROR_CODE, error as u64);
+    }
+}
+
+/// Says to `caller`, whose registers are in `frame`, whether its system call has succeeded (1) or failed (0 and
+/// ErrorCode).
+pub fn set_result(caller: TcbRef, frame: Frame, result: Result<(), CallError>) {
+    frame.set_result(u64::from(result.is_ok()));
+    if let Err(error) = result {
+        set_error(caller, error);
     }
 }

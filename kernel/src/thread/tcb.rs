@@ -16,9 +16,9 @@ use abi::ThreadId;
 use super::part::Transfer;
 use super::{Kind, rendezvous};
 use crate::arch::{OwnRegisters, TcbRef};
-use crate::mem::RootWord;
-use crate::mem::{BindingRef, DestroyJob, MapJob, Marker, SpaceRef, UnmapJob};
+use crate::mem::{DestroyJob, MapJob, Marker, RootWord, SpaceRef, UnmapJob};
 use crate::ring::{self, Links, Ring};
+use crate::thread::BindingRef;
 
 /// Size of a tcb in bytes; the rest of its block is the kernel stack.
 pub const TCB_SIZE: usize = 1024;
@@ -194,7 +194,7 @@ pub struct Tcb {
     pub floor: Cell<u8>,
     /// Its end as a clerk has begun: nobody binds to it, or is lent to it, any more.
     pub closing: Cell<bool>,
-    /// Where the fast path finds the records of its task's A-stacks (`mem::linkage`); 0: not yet.
+    /// Where the fast path finds the records of its task's A-stacks (`thread::linkage`); 0: not yet.
     pub linkages: Cell<u64>,
     /// The record through which visits come to this host and return; 0: none ([`crate::lrpc`]).
     pub linkage: Cell<u64>,

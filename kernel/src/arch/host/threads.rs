@@ -203,7 +203,7 @@ pub fn has_stretch(number: u32) -> bool {
         .with(|blocks| blocks.borrow().keys().any(|other| (first..first + STRETCH).contains(other)))
 }
 
-/// What linkage words count from (`mem::linkage`).
+/// What linkage words count from (`thread::linkage`).
 pub const LINKAGE_BASE: u64 = 0;
 
 /// There is none.

@@ -9,8 +9,8 @@ use super::threads::{TcbRef, spare_block};
 use crate::between::SEATS;
 use crate::between::berth::{Berth, Stand};
 use crate::elsewhere::Other;
-use crate::mem::RootWord;
-use crate::mem::{LinkagesRef, PhysFrame, SpaceRef};
+use crate::mem::{PhysFrame, RootWord, SpaceRef};
+use crate::thread::LinkagesRef;
 use crate::thread::rendezvous::{Busy, busy_word, set_busy};
 
 /// How many there can be.

@@ -137,7 +137,7 @@ pub fn declare_vector(thread: TcbRef, vectors: Vectors) {
     thread.set_special(USES_VECTOR, vectors == Vectors::Used);
 }
 
-/// What linkage words count from (`mem::linkage`).
+/// What linkage words count from (`thread::linkage`).
 pub const LINKAGE_BASE: u64 = 0;
 
 /// There is no fast path.

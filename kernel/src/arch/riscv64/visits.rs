@@ -3,8 +3,8 @@
 use crate::arch::TcbRef;
 use crate::between::berth::Berth;
 use crate::elsewhere::Other;
-use crate::mem::RootWord;
-use crate::mem::{LinkagesRef, PhysFrame, SpaceRef};
+use crate::mem::{PhysFrame, RootWord, SpaceRef};
+use crate::thread::LinkagesRef;
 
 static NOBODY: Berth = Berth::new();
 

@@ -26,8 +26,7 @@ use crate::between::berth::Berth;
 use crate::boot::madt::{MAX_PROCESSORS, Madt};
 use crate::boot::memory::Range;
 use crate::kprintln;
-use crate::mem::RootWord;
-use crate::mem::{PhysFrame, frames};
+use crate::mem::{PhysFrame, RootWord, frames};
 use crate::thread::own::make_idle_in;
 
 global_asm!(include_str!("trampoline.S"), MAIN = sym main);

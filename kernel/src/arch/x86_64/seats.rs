@@ -17,8 +17,8 @@ use super::tcbs::{STRETCH, TcbRef, page};
 use super::{asm, kernel_tables, mitigations, special};
 use crate::arch::phys_to_virt;
 use crate::between::SEATS;
-use crate::mem::RootWord;
-use crate::mem::{LinkagesRef, PhysFrame, SpaceRef};
+use crate::mem::{PhysFrame, RootWord, SpaceRef};
+use crate::thread::LinkagesRef;
 use crate::thread::tcb::{TCB_SIZE, Tcb};
 
 const PAGE: u64 = 4096;

@@ -31,7 +31,7 @@ pub const TCB_ARRAY: u64 = 0xFFFF_FFFF_A000_0000;
 pub const TCB_FIRST: u64 = TCB_ARRAY + (BLOCK_SIZE - TCB_SIZE) as u64;
 /// Mask of a thread number shifted to its block's offset.
 pub const TCB_MASK: u64 = ((1 << THREAD_BITS) - 1) << BLOCK_BITS;
-/// What the linkage words of a tcb count from (`mem::linkage`): a page of zeros that is always there,
+/// What the linkage words of a tcb count from (`thread::linkage`): a page of zeros that is always there,
 /// that of a thread number which nobody ever has. So the words of a thread without linkage are 0.
 pub const LINKAGE_BASE: u64 = TCB_ARRAY + (USER_BASE as u64 - 1) * BLOCK_SIZE as u64 + 4096;
 /// Bytes that a thread has for its vector state: a frame.

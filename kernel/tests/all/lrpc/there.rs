@@ -14,12 +14,11 @@ use kernel::elsewhere::{self, Other};
 use kernel::ipc::wait;
 use kernel::irq::comers;
 use kernel::lrpc::{call, give_back};
-use kernel::mem::RecordRef;
-use kernel::mem::linkage::PLACE;
 use kernel::sched;
-use kernel::thread::lookup;
+use kernel::thread::linkage::PLACE;
 use kernel::thread::rendezvous::{self, Busy};
 use kernel::thread::tcb::Resume;
+use kernel::thread::{RecordRef, lookup};
 
 use crate::common::tasks::registers;
 

@@ -16,9 +16,9 @@ use core::ptr::NonNull;
 
 use abi::lrpc::{MAX_A_STACKS_OF_TASK, MAX_BINDINGS};
 
-use super::frames::{FRAME, PhysFrame};
-use super::space::SpaceRef;
 use crate::arch::{LINKAGE_BASE, TcbRef, phys_to_virt, virt_to_phys};
+use crate::mem::SpaceRef;
+use crate::mem::frames::{FRAME, PhysFrame};
 use crate::ring::Links;
 
 /// One A-stack: whether it is free, and where a call on it returns to.
