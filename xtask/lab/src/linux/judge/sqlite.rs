@@ -122,8 +122,7 @@ impl Maker<'_> {
         let tclsh = self.packages.file("tcl8.6", "usr/bin/tclsh8.6");
         let mut make = self.command(&self.packages.file("make", "usr/bin/make"));
         make.args([
-            "CFLAGS=-O2 -w".to_owned(),
-            format!("OPTS=-I{} -idirafter {}", headers.display(), more.display()),
+            format!("CFLAGS=-O2 -w -I{} -idirafter {}", headers.display(), more.display()),
             format!("LIBTCL=-L{} -ltcl8.6 -L{} -l:libz.so.1", tcl.display(), zlib.display()),
             format!("TCLSH_CMD={}", tclsh.display()),
             PROGRAM.to_owned(),
