@@ -3,7 +3,7 @@
 use abi::syscall::Call;
 use abi::{CallError, Fpage, ThreadId, utcb};
 
-use crate::arch::{Frame, TcbRef, note_entry};
+use crate::arch::{Frame, note_entry};
 use crate::control::exregs::{self, Registers};
 use crate::control::schedule::thread_switch;
 use crate::control::thread_control::{After, Form, Request};
@@ -11,7 +11,7 @@ use crate::elsewhere;
 use crate::ipc::kernel_message;
 use crate::sched::slice::after_call;
 use crate::thread::tcb::Resume;
-use crate::thread::{set_error, set_result};
+use crate::thread::{TcbRef, set_error, set_result};
 use crate::usermem::Utcb;
 use crate::{control, destruction, inspect, lrpc, sched, space, thread};
 

@@ -1,13 +1,14 @@
 //! The end of a task: its mappings and all that derive from them vanish, its
 //! kernel memory goes back to its chief. In bounded steps, by the deleting thread.
 
-use crate::arch::{TcbRef, cpu, preemption};
+use crate::arch::{cpu, preemption};
 use crate::irq;
 use crate::lrpc;
 use crate::mem::{DestroyJob, Step};
 use crate::sched;
 use crate::space::SpaceRef;
 use crate::space::spaces;
+use crate::thread::TcbRef;
 use crate::thread::tcb::{Job, Resume};
 
 /// UTCB pages looked at in one step.

@@ -2,13 +2,13 @@
 //! the monitor and the tests (`abi::inspect`). Nothing here changes anything.
 
 use crate::space::spaces;
-use crate::thread::{registry, set_error};
+use crate::thread::{STRETCH, TcbRef, has_stretch, last_version, registry, set_error};
 use abi::id::{THREAD_BITS, USER_BASE};
 use abi::inspect::What;
 use abi::{CallError, ThreadId, utcb};
 
 use crate::arch::preemption::{self, Pace};
-use crate::arch::{Frame, STRETCH, TcbRef, cpu, has_stretch, last_version, visits};
+use crate::arch::{Frame, cpu, visits};
 use crate::control::schedule::inspect_state;
 use crate::elsewhere;
 use crate::mem;

@@ -1,10 +1,11 @@
 //! What a thread does when it gets the processor and is not simply to return to
 //! user mode: it goes on with an operation in which it was preempted or had to wait.
 
-use crate::arch::{TcbRef, preemption};
+use crate::arch::preemption;
 use crate::ipc::{receive, transfer};
 use crate::irq::{self, wake};
 use crate::sched::{self, slice, waker};
+use crate::thread::TcbRef;
 use crate::thread::tcb::Resume;
 use crate::{call, destruction, lrpc, unmap};
 

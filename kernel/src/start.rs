@@ -1,17 +1,16 @@
 //! From a booted machine to the first user instruction: σ0, σ1 and the root task.
 
 use crate::space::spaces;
-use crate::thread::registry;
+use crate::thread::{TcbRef, own, registry};
 use abi::id::USER_BASE;
 use abi::layout::{INITIAL_KIP, INITIAL_UTCB_AREA, INITIAL_UTCB_BITS};
 use abi::{Fpage, Rights, ThreadId};
 
-use crate::arch::{self, TcbRef};
+use crate::arch;
 use crate::boot::image::Server;
 use crate::control::lifecycle;
 use crate::mem::{self, AddressSpace, Quota, frames};
 use crate::space::{self, SpaceRef};
-use crate::thread::own;
 use crate::{kip, kprintln, sched};
 
 /// Pages that σ0 may use: page tables and nodes for the initial mappings.

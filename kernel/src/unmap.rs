@@ -3,11 +3,12 @@
 
 use abi::{Fpage, ThreadId};
 
-use crate::arch::{TcbRef, note_entry, preemption};
+use crate::arch::{note_entry, preemption};
 use crate::elsewhere;
 use crate::irq;
 use crate::mem::{Scope, Step, UnmapJob};
 use crate::sched::{self, slice};
+use crate::thread::TcbRef;
 use crate::thread::tcb::{Job, Resume};
 use crate::usermem::Utcb;
 

@@ -30,9 +30,9 @@ pub mod table_page;
 pub use processor::{machine, mem, paging};
 
 #[cfg(target_os = "none")]
-pub use processor::entry;
-#[cfg(target_os = "none")]
 pub use processor::native::*;
+#[cfg(target_os = "none")]
+pub use processor::{entry, thread};
 
 #[cfg(not(target_os = "none"))]
 pub mod host;

@@ -1,12 +1,12 @@
 //! Quotas, chiefs, and the account of all frames of the kernel's memory.
 
 use super::Findings;
-use crate::arch::frames_of;
 use crate::elsewhere;
 use crate::lrpc;
 use crate::mem::check;
 use crate::space::{self, MAX_DEPTH, SpaceRef};
 use crate::thread;
+use crate::thread::frames_of;
 
 /// Frames behind a thread's block.
 const FRAMES_OF_THREAD: u64 = 2;

@@ -1,11 +1,11 @@
 //! What chiefs gave: thread numbers lie inside each other, nothing exceeds a ceiling.
 
 use super::Findings;
-use crate::arch::{TcbRef, last_version};
 use crate::sched;
 use crate::space::spaces;
 use crate::space::{MAX_DEPTH, SpaceRef};
 use crate::thread;
+use crate::thread::{TcbRef, last_version};
 
 /// Checks the ranges and ceilings of all tasks, and all threads against them.
 pub(super) fn check(found: &mut Findings) {

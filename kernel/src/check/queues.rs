@@ -6,12 +6,13 @@ use abi::id::SYSTEM_BASE;
 
 use super::Findings;
 use super::links::walk;
-use crate::arch::{TcbRef, cpu, current};
+use crate::arch::cpu;
 use crate::elsewhere;
 use crate::sched::ready::ReadyQueue;
 use crate::sched::wakeup::WakeupLists;
 use crate::thread;
 use crate::thread::rendezvous::{self, Busy, Waits};
+use crate::thread::{TcbRef, current};
 
 /// Checks all queues.
 pub(super) fn check(found: &mut Findings) {

@@ -1,18 +1,17 @@
 //! One thread control block after the other: identity, state, place in queues, what
 //! it will do when it runs.
 
-use crate::thread::registry;
+use crate::thread::{Kind, TcbRef, registry, state};
 use abi::layout::{STUBS, USER_END};
 use abi::{ThreadId, utcb};
 
 use super::Findings;
-use crate::arch::{TcbRef, cpu, machine, virt_to_phys};
+use crate::arch::{cpu, machine, virt_to_phys};
 use crate::elsewhere;
 use crate::ipc::queue;
 use crate::lrpc;
 use crate::thread;
 use crate::thread::rendezvous::{self, Busy, Waits};
-use crate::thread::{Kind, state};
 
 /// The kernel's pages that users execute and read.
 const STUBS_END: u64 = STUBS + 0x2000;
@@ -62,7 +61,7 @@ fn waiting(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) -> (bool, ThreadI
     fault(!elsewhere::is_sound(thread), "is not where it is said to be elsewhere");
     fault(
         thread.is_ready()
-            && crate::arch::current() != thread
+            && crate::thread::current() != thread
             && !cpu().scheduler.ready.contains(thread),
         "is ready but not in the ready queue (1993, 5.3.4)",
     );
@@ -111,7 +110,7 @@ fn going_on(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) {
     let inactive = thread.utcb_k.get() == 0;
     // What is elsewhere has its registers there.
     let is_there = thread.is_away() || rendezvous::is_seated(thread);
-    if inactive || crate::arch::current() == thread || is_there {
+    if inactive || crate::thread::current() == thread || is_there {
         return;
     }
     let (ip, _) = thread.user_ip_sp();
@@ -142,6 +141,8 @@ pub(super) fn check_processor(found: &mut Findings) {
         owner.is_some_and(|owner| !is_known(owner)),
         format_args!("the time slice belongs to a thread that does not exist"),
     );
-    found
-        .note(!is_known(crate::arch::current()), format_args!("the running thread does not exist"));
+    found.note(
+        !is_known(crate::thread::current()),
+        format_args!("the running thread does not exist"),
+    );
 }

@@ -2,12 +2,11 @@
 
 use abi::{ThreadId, utcb};
 
-use crate::arch::{self, TcbRef};
 use crate::elsewhere;
 use crate::ipc::wait;
 use crate::space::SpaceRef;
-use crate::thread::rendezvous;
 use crate::thread::tcb::ARMED;
+use crate::thread::{TcbRef, rendezvous};
 use crate::usermem::Utcb;
 use crate::{local, lrpc, techniques, thread};
 
@@ -37,7 +36,7 @@ pub fn arm(caller: TcbRef, partner: ThreadId) {
     }
     space.task.current_word.place(caller.utcb.get(), caller.utcb_k.get());
     pair.into_iter().for_each(arm_one);
-    arch::update_special(caller);
+    thread::update_special(caller);
 }
 
 /// Whether `thread` may join the armed threads of `space`. They share the vector registers, whose

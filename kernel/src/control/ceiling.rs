@@ -4,10 +4,11 @@
 use abi::{CallError, Ceilings};
 
 use super::schedule::{self, Change, UNCHANGED};
-use crate::arch::{TcbRef, cpu};
+use crate::arch::cpu;
 use crate::elsewhere;
 use crate::sched::own_priority;
 use crate::space::SpaceRef;
+use crate::thread::TcbRef;
 
 /// Gives the new, inactive `thread` no more than its task may have and, unless a
 /// privileged task makes it, no more than `creator` has.

@@ -5,14 +5,13 @@ use abi::syscall::exregs as bit;
 use abi::{Phase, ThreadId, utcb};
 
 use super::ceiling;
-use crate::arch::TcbRef;
 use crate::elsewhere;
 use crate::ipc::{cancel, handler_of, wait};
 use crate::lrpc;
 use crate::sched::{self};
 use crate::thread::rendezvous::{self, Busy};
 use crate::thread::state::State;
-use crate::thread::{lookup, resolve};
+use crate::thread::{TcbRef, lookup, resolve};
 use crate::usermem::Utcb;
 
 /// Values in or out.

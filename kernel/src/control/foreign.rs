@@ -15,18 +15,16 @@
 use abi::syscall::state as bit;
 use abi::{CallError, ThreadId};
 
-use crate::arch::{
-    Frame, SYSTEM_CALL_BYTES, TcbRef, VECTOR_BYTES, all_registers, set_all_registers, vector_state,
-};
+use crate::arch::{Frame, SYSTEM_CALL_BYTES, all_registers, set_all_registers};
 use crate::elsewhere;
 use crate::ipc::{cancel, kernel_message, wait};
 use crate::local;
 use crate::lrpc;
 use crate::space::{SpaceRef, controlled};
-use crate::thread::Kind;
 use crate::thread::rendezvous::{self, Busy, Waits};
 use crate::thread::state::State;
 use crate::thread::tcb::{Resume, USES_VECTOR, Vectors};
+use crate::thread::{Kind, TcbRef, VECTOR_BYTES, vector_state};
 use crate::usermem::{Utcb, copy_from_cells, copy_to_cells};
 
 /// A system call of the current thread, in its frame, that the fast path leaves to
@@ -90,7 +88,7 @@ fn declare(own: SpaceRef, caller: TcbRef, control: u64) -> Result<(), CallError>
     own.task.no_vector.set(vectors == Vectors::Unused);
     local::start_anew(caller);
     lrpc::becomes_special(caller);
-    crate::arch::declare_vector(caller, vectors);
+    crate::thread::declare_vector(caller, vectors);
     Ok(())
 }
 
@@ -112,7 +110,7 @@ fn make_foreign(thread: TcbRef, caller: TcbRef) -> Result<(), CallError> {
         return Err(CallError::InvalidParameter);
     }
     thread.frame().reset();
-    crate::arch::clear_vector(thread);
+    crate::thread::clear_vector(thread);
     thread.set_special(USES_VECTOR, true);
     thread.handler.set(caller.id.get());
     await_answer(thread);
@@ -175,7 +173,7 @@ fn vector(own: SpaceRef, thread: TcbRef, control: u64, buffer: u64) -> Result<()
     }
     if control & bit::WRITE_VECTOR != 0 {
         let copied = copy_to_cells(own, buffer, area);
-        crate::arch::sanitise_vector(thread);
+        crate::thread::sanitise_vector(thread);
         copied.ok_or(CallError::InvalidParameter)?;
     }
     Ok(())

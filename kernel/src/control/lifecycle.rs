@@ -4,22 +4,18 @@
 //! lives in; its UTCB by the same space, page by page.
 
 use crate::space::spaces;
-use crate::thread::registry;
+use crate::thread::{Kind, TcbRef, current, registry};
 use abi::{CallError, ThreadId, utcb};
 
 use super::version;
-use crate::arch::{self, TcbRef, current, phys_to_virt};
-use crate::elsewhere;
+use crate::arch::{self, phys_to_virt};
 use crate::ipc::{cancel, receive, sweep, wait};
-use crate::local;
-use crate::lrpc;
-use crate::sched;
 use crate::space::SpaceRef;
-use crate::thread::Kind;
 use crate::thread::part::Part;
 use crate::thread::rendezvous::{self, Busy};
 use crate::thread::tcb::{ARMED, ELSEWHERE, Job, Resume, USES_VECTOR};
 use crate::usermem::Utcb;
+use crate::{elsewhere, local, lrpc, sched, thread};
 
 /// Default priority (X.2 5.5).
 pub const DEFAULT_PRIORITY: u8 = 100;
@@ -34,7 +30,7 @@ pub fn create(id: ThreadId, space: SpaceRef, scheduler: ThreadId) -> Result<TcbR
         quota.give_back(vector);
         return Err(CallError::NoMemory);
     };
-    let Some(thread) = arch::install(id, vector, top) else {
+    let Some(thread) = thread::install(id, vector, top) else {
         quota.give_back(vector);
         quota.give_back(top);
         return Err(CallError::NoMemory);
@@ -44,7 +40,7 @@ pub fn create(id: ThreadId, space: SpaceRef, scheduler: ThreadId) -> Result<TcbR
     thread.open_from.set(ThreadId::ANY);
     thread.space.set(Some(space));
     // Nothing else is special about it, and it is not halted.
-    let uses_vector = arch::VECTOR_BYTES != 0 && !space.task.no_vector.get();
+    let uses_vector = thread::VECTOR_BYTES != 0 && !space.task.no_vector.get();
     thread.special.set(if uses_vector { USES_VECTOR } else { 0 });
     thread.priority.set(DEFAULT_PRIORITY);
     thread.timeslice_us.set(DEFAULT_TIMESLICE_US);
@@ -159,7 +155,7 @@ pub fn delete(thread: TcbRef) -> Option<SpaceRef> {
     space.task.thread_count.set(space.task.thread_count.get() - 1);
     registry().remove(thread);
     let number = thread.id.get().number();
-    for frame in arch::remove(number).into_iter().flatten() {
+    for frame in thread::remove(number).into_iter().flatten() {
         space.quota().give_back(frame);
     }
     sweep::id_lost();

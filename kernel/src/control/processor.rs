@@ -1,12 +1,13 @@
 //! Schedule with a processor: where a thread's user code runs from now on.
 
-use crate::arch::{self, TcbRef, visits};
+use crate::arch::visits;
 use crate::elsewhere::leave_seat;
 use crate::ipc::wait;
 use crate::sched::leaving::wants_to_leave;
+use crate::thread::TcbRef;
 use crate::thread::tcb::{ELSEWHERE, Resume};
 use crate::usermem::Utcb;
-use crate::{local, lrpc};
+use crate::{local, lrpc, thread};
 
 /// The user code of `thread`, which [`crate::elsewhere::recall`] has fetched, runs on processor `number` from now on.
 pub fn set_processor(thread: TcbRef, number: u32) {
@@ -26,8 +27,8 @@ pub fn set_processor(thread: TcbRef, number: u32) {
         wait::wait_for_the_complete_path(thread);
         wants_to_leave(thread);
     }
-    if thread == arch::current() {
-        arch::update_special(thread);
+    if thread == thread::current() {
+        thread::update_special(thread);
         if number != 0 {
             // It goes there when the call returns.
             thread.resume.set(Resume::Anew);

@@ -6,7 +6,7 @@ use abi::{CallError, ThreadId, Time};
 
 use super::ceiling;
 use super::processor;
-use crate::arch::{TcbRef, clock, cpu};
+use crate::arch::{clock, cpu};
 use crate::elsewhere;
 use crate::ipc::wait;
 use crate::lrpc;
@@ -14,6 +14,7 @@ use crate::sched::slice::{self, end_turn};
 use crate::sched::{change_priority, delay, grant_slice, pick, requeue};
 use crate::space::SpaceRef;
 use crate::thread;
+use crate::thread::TcbRef;
 use crate::thread::part::Part;
 use crate::thread::rendezvous::{self, Busy, Waits};
 use crate::thread::state::State;

@@ -6,13 +6,12 @@ use abi::id::{SYSTEM_BASE, THREAD_BITS, USER_BASE};
 use abi::{CallError, ThreadId, utcb};
 
 use super::{ceiling, lifecycle, version};
-use crate::arch::TcbRef;
 use crate::ipc::{cancel, sweep};
 use crate::mem::Step;
 use crate::space::{self, SpaceRef, controlled};
 use crate::thread::state::State;
 use crate::thread::tcb::Resume;
-use crate::thread::{lookup, lookup_number, resolve};
+use crate::thread::{TcbRef, lookup, lookup_number, resolve};
 use crate::usermem::Utcb;
 use crate::{irq, lrpc};
 

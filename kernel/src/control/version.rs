@@ -1,13 +1,13 @@
 //! Versions, which make ids unique in time (X.2 1.2): an unprivileged task gives a thread
 //! number only versions that it never had. The initial servers may do what X.2 lets them.
 //!
-//! The last version is in the tcb array's own tables (`arch::last_version`): nobody pays
+//! The last version is in the tcb array's own tables (`thread::last_version`): nobody pays
 //! for it, and nobody can use it up.
 
 use abi::{CallError, ThreadId};
 
-use crate::arch::{last_version, set_last_version};
 use crate::space::SpaceRef;
+use crate::thread::{last_version, set_last_version};
 
 /// How far a version may be above the last one: so nobody jumps to the highest, after
 /// which a number would have no new one for those who get it later. The lowest six bits of
@@ -21,7 +21,7 @@ pub fn check(own: SpaceRef, id: ThreadId) -> Result<u32, CallError> {
     if own.is_privileged() || newer { Ok(last) } else { Err(CallError::InvalidThread) }
 }
 
-/// A thread that exists has got `id`; a new one has it from `arch::install`.
+/// A thread that exists has got `id`; a new one has it from `thread::install`.
 pub fn note(id: ThreadId) {
     if id.version() > last_version(id.number()) {
         // There is a table: the thread is in it.

@@ -1,9 +1,10 @@
 //! The usual way back of a thread that runs elsewhere and has its answer here, without what only others need.
 
 use super::{enter, set_out, wants_nothing_here};
-use crate::arch::{TcbRef, cpu, current, visits};
+use crate::arch::{cpu, visits};
 use crate::sched::leaving::LINE;
 use crate::sched::{grant_slice, pick};
+use crate::thread::{TcbRef, current};
 
 /// `next`, another than the current thread, is about to run, and what has been noted is only that it goes on
 /// elsewhere, where nobody is: then it goes there at once, and there is nothing to look at any more. Returns who

@@ -5,10 +5,10 @@
 //! somebody to whom it could hand over, calls it back first.
 
 use super::{Other, queueing, visits};
-use crate::arch::{TcbRef, cpu};
+use crate::arch::cpu;
 use crate::local::there;
-use crate::thread::rendezvous;
 use crate::thread::tcb::Resume;
+use crate::thread::{TcbRef, rendezvous};
 
 /// `guest`, which is armed, is about to go to the processor of which `other` is kept. Whether it may hand over
 /// there: not if that could pass over somebody who is queued or waits to send, nor if somebody here asks for one

@@ -19,14 +19,14 @@ mod standstill;
 
 use abi::inspect::Back;
 
-use crate::arch::{self, TcbRef, clock, cpu, visits};
+use crate::arch::{clock, cpu, visits};
 use crate::between::berth::{Call, OtherSide};
-use crate::local;
 use crate::sched::leaving::{look_soon, wants_to_leave};
 use crate::sched::pick;
-use crate::thread::rendezvous;
 use crate::thread::tcb::Resume;
+use crate::thread::{TcbRef, rendezvous};
 use crate::usermem::Utcb;
+use crate::{local, thread};
 
 pub use back::go_back;
 pub use hidden::may_be_running;
@@ -134,7 +134,7 @@ pub fn advance_all() {
 
 /// The same for the queue of one processor.
 pub fn advance(number: u32, other: &Other) {
-    let current = arch::current();
+    let current = thread::current();
     if current.is_elsewhere() && !current.is_ready() {
         // It is about to leave the processor, and may go with whomever it has called when its
         // registers are saved ([`left`]).

@@ -6,10 +6,11 @@ use abi::inspect::Back;
 
 use super::party::Party;
 use super::queueing::{self, make_ready};
-use crate::arch::{TcbRef, clock, visits};
+use crate::arch::{clock, visits};
 use crate::between::set::Processors;
 use crate::sched::ready::ReadyQueue;
 use crate::space::SpaceRef;
+use crate::thread::TcbRef;
 
 /// So many calls, in so many µs, and threads stay on the first processor, or go alone, for the
 /// rest of that time.

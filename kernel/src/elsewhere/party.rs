@@ -18,16 +18,16 @@ use super::other::Other;
 use super::queueing::{self, lookup};
 use super::seat::Seats;
 use super::{hidden, procedure_calls};
-use crate::arch::{self, TcbRef, cpu, visits};
+use crate::arch::{cpu, visits};
 use crate::between::SEATS;
 use crate::between::set::bits;
 use crate::mem::RootWord;
 use crate::space::SpaceRef;
 use crate::thread;
-use crate::thread::Kind;
 use crate::thread::rendezvous::{self, Busy, Waits};
 use crate::thread::state::State;
 use crate::thread::tcb::{ELSEWHERE, Resume, USES_VECTOR};
+use crate::thread::{Kind, TcbRef};
 
 /// In place of seats: whoever is there may hand over to others in user mode ([`hidden`]).
 const HIDES: u8 = 1 << 7;
@@ -144,7 +144,7 @@ fn waits_for_others(thread: TcbRef) -> bool {
 /// Whether `thread` is one whom the fast paths of its processor may meet.
 fn is_usual(thread: TcbRef) -> bool {
     let special = thread.special.get();
-    let has_path = special == ELSEWHERE || arch::has_vector_gate();
+    let has_path = special == ELSEWHERE || thread::has_vector_gate();
     special & !USES_VECTOR == ELSEWHERE && has_path && !thread.is_foreign()
 }
 
@@ -206,7 +206,7 @@ fn may_come(thread: TcbRef, number: u32) -> bool {
 #[inline(never)]
 fn can_come(thread: TcbRef) -> bool {
     // The registers of the current one may not be saved yet.
-    is_usual(thread) && waits_for_others(thread) && thread != arch::current()
+    is_usual(thread) && waits_for_others(thread) && thread != thread::current()
 }
 
 /// Shows the shadow of `thread` on processor `number`; what its space is entered with there.

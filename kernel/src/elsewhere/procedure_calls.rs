@@ -6,10 +6,9 @@
 //! stays hidden from the first processor, and says of a host that is seated what was true when it went. So
 //! whoever asks a record calls its host home first ([`RecordRef::comes_home`]).
 
-use crate::arch::{TcbRef, lookup};
 use crate::thread::state::State;
 use crate::thread::tcb::{ELSEWHERE, Resume};
-use crate::thread::{Kind, RecordRef, rendezvous};
+use crate::thread::{Kind, RecordRef, TcbRef, lookup, rendezvous};
 
 /// Whether the two live on the same processor.
 #[must_use]

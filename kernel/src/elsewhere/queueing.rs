@@ -3,10 +3,10 @@
 
 use abi::ThreadId;
 
-use crate::arch::TcbRef;
 use crate::sched;
 use crate::sched::ready::ReadyQueue;
 use crate::thread;
+use crate::thread::TcbRef;
 
 /// As [`ReadyQueue::first_queued`].
 #[inline(never)]

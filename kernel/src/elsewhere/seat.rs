@@ -14,13 +14,12 @@ use abi::inspect::Back;
 
 use super::queueing::lookup;
 use super::{call_back, for_each};
-use crate::arch::{TcbRef, visits};
+use crate::arch::visits;
 use crate::between::SEATS;
 use crate::mem::NoMemory;
 use crate::sched::leaving::look_soon;
 use crate::space::SpaceRef;
-use crate::thread;
-use crate::thread::LinkagesRef;
+use crate::thread::{self, LinkagesRef, TcbRef};
 
 /// Who has them.
 pub(super) struct Seats {

@@ -4,7 +4,6 @@ use abi::lrpc::Status;
 use abi::{IpcErrorKind, Phase};
 
 use super::{fail_early, finish, queue, timeout};
-use crate::arch::TcbRef;
 use crate::arch::preemption::Stint;
 use crate::ipc::wait;
 use crate::local;
@@ -13,10 +12,10 @@ use crate::mem::Step;
 use crate::sched;
 use crate::space::SpaceRef;
 use crate::thread;
-use crate::thread::Kind;
 use crate::thread::part::Part;
 use crate::thread::state::State;
 use crate::thread::tcb::Resume;
+use crate::thread::{Kind, TcbRef};
 
 /// What it takes to tell one sender that nobody is there, in instructions, roughly.
 const TELLING: u32 = 175;

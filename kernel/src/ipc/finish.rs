@@ -6,12 +6,12 @@ use abi::{IpcError, IpcErrorKind, MsgTag, Phase, ThreadId, utcb};
 use super::receive::{self, Begun};
 use super::words::{self, Message, Source};
 use super::{fail, propagation};
-use crate::arch::{TcbRef, current, preemption};
+use crate::arch::preemption;
 use crate::sched;
-use crate::thread::Kind;
 use crate::thread::part::Part;
 use crate::thread::rendezvous::{self, Busy};
 use crate::thread::tcb::Resume;
+use crate::thread::{Kind, TcbRef, current};
 use crate::usermem::Utcb;
 
 /// Ends the transfer between `sender` and `receiver`; returns who runs next. One of

@@ -10,12 +10,12 @@ use abi::{Fpage, IpcErrorKind, MsgTag, Rights, ThreadId, protocol, utcb};
 use super::transfer::Side;
 use super::words::Message;
 use super::{cancel, handler_of, send};
-use crate::arch::{TcbRef, clock, log};
+use crate::arch::{clock, log};
 use crate::mem::Access;
 use crate::sched::waker;
-use crate::thread::Kind;
 use crate::thread::rendezvous::{self, Busy};
 use crate::thread::tcb::Resume;
+use crate::thread::{Kind, TcbRef};
 use crate::{lrpc, sched};
 
 /// The instruction pointer reported for a fault in the receiver's string buffer (X.2 4.5).

@@ -26,10 +26,9 @@ pub mod words;
 
 use abi::{IpcError, IpcErrorKind, MsgTag, Phase, ThreadId, utcb};
 
-use crate::arch::TcbRef;
 use crate::sched;
 use crate::thread;
-use crate::thread::Kind;
+use crate::thread::{Kind, TcbRef};
 use crate::usermem::Utcb;
 
 /// An IPC of `thread` ends with `error`: the thread is runnable again and knows why.

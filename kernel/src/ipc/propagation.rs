@@ -2,11 +2,10 @@
 
 use abi::{ThreadId, utcb};
 
-use crate::arch::TcbRef;
 use crate::ipc::wait;
 use crate::thread;
-use crate::thread::Kind;
 use crate::thread::rendezvous::{self, Busy, Waits};
+use crate::thread::{Kind, TcbRef};
 use crate::usermem::Utcb;
 
 /// Decides whether `sender`'s message to `receiver`, which asks for it, is propagated and

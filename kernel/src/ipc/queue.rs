@@ -1,9 +1,8 @@
 //! The send queue of a thread: who waits to send to it, first come, first served
 //! (Liedtke 1993, 5.3.5: no sender may dominate a receiver). Links are in the tcbs.
 
+use crate::thread::TcbRef;
 use abi::ThreadId;
-
-use crate::arch::TcbRef;
 
 /// `open_from` of a thread somebody waits to send to. The fast path compares it
 /// with the from-specifier, so it must be none that has a meaning: nilthread would

@@ -6,12 +6,12 @@ use abi::{IpcErrorKind, Phase, ThreadId, Time, Timeouts};
 
 use super::words::Message;
 use super::{fail_early, propagation, queue, timeout, transfer};
-use crate::arch::{TcbRef, clock};
+use crate::arch::clock;
 use crate::ipc::wait;
 use crate::sched::early;
-use crate::thread::Kind;
 use crate::thread::rendezvous::{self, Busy, Waits};
 use crate::thread::tcb::Resume;
+use crate::thread::{Kind, TcbRef};
 use crate::{sched, thread};
 
 /// What a receive phase began with.

@@ -5,11 +5,11 @@ use abi::{IpcErrorKind, ThreadId, Timeouts};
 
 use super::words::Message;
 use super::{fail_at_once, propagation, queue, receive, transfer};
-use crate::arch::{self, TcbRef, clock};
+use crate::arch::{self, clock};
 use crate::ipc::wait;
 use crate::sched::early;
-use crate::thread::Kind;
 use crate::thread::rendezvous::{self, Busy, Waits};
+use crate::thread::{Kind, TcbRef};
 use crate::{sched, thread};
 
 /// The send phase of `sender`, the current thread, to `to`; returns who runs next.

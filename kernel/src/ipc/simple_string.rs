@@ -4,9 +4,9 @@
 
 use abi::{Acceptor, MsgTag, StringItem};
 
-use crate::arch::TcbRef;
 use crate::mem::{Access, Span};
 use crate::space::SpaceRef;
+use crate::thread::TcbRef;
 use crate::usermem::{self, Utcb};
 
 /// Longest string, bytes: bounds the time with interrupts off.

@@ -10,11 +10,11 @@
 use abi::{Acceptor, IpcErrorKind, StringItem, utcb};
 
 use super::transfer::{Progress, Side};
-use crate::arch::{TcbRef, preemption};
+use crate::arch::preemption;
 use crate::mem::{Access, Resolved, Span};
 use crate::space::SpaceRef;
-use crate::thread::Kind;
 use crate::thread::part::Cursor;
+use crate::thread::{Kind, TcbRef};
 use crate::usermem::{self, Utcb};
 
 /// Bytes copied at most between two windows: bounds the time with interrupts off.

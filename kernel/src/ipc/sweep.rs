@@ -6,15 +6,14 @@
 //! again that was in use before finishes it first, so nobody in a closed wait for an id
 //! meets a later thread of that id.
 
-use crate::thread::registry;
+use crate::thread::{Kind, Sweep, TcbRef, last_version, registry};
 use abi::{IpcErrorKind, Phase, ThreadId};
 
 use super::fail_early;
+use crate::arch::cpu;
 use crate::arch::preemption::{let_in, must_stop};
-use crate::arch::{TcbRef, cpu, last_version};
 use crate::ipc::wait;
 use crate::thread::rendezvous::{self, Busy, Waits};
-use crate::thread::{Kind, Sweep};
 use crate::{sched, thread};
 
 /// Threads looked at between two windows. Two steps follow every loss of an id: they are all of

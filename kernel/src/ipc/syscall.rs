@@ -4,8 +4,8 @@ use abi::ThreadId;
 
 use super::words::Message;
 use super::{receive, send};
-use crate::arch::TcbRef;
 use crate::sched;
+use crate::thread::TcbRef;
 use crate::usermem::Utcb;
 
 /// The Ipc system call on the complete path; message registers are in the UTCB.

@@ -5,9 +5,10 @@ use abi::time::Deadline;
 use abi::{IpcErrorKind, Phase, Timeouts, utcb};
 
 use super::{cancel, fail_early};
-use crate::arch::{TcbRef, clock};
+use crate::arch::clock;
 use crate::ipc::wait;
 use crate::sched::{self, early};
+use crate::thread::TcbRef;
 use crate::thread::state::State;
 use crate::usermem::Utcb;
 

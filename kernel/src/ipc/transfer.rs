@@ -12,13 +12,12 @@ use abi::{Acceptor, Fpage, IpcErrorKind, Item, MapItem, MsgTag, StringItem};
 use super::words::{self, Message, Source};
 use super::{finish, kernel_message, simple_string, strings, timeout};
 use crate::arch::preemption::{self, STINT, Stint};
-use crate::arch::{TcbRef, current};
 use crate::mem::{Access, MapJob, OnePage, Step, map_one_page};
 use crate::sched::{self, slice};
-use crate::thread::Kind;
 use crate::thread::part::Part;
 use crate::thread::rendezvous::{self, Busy};
 use crate::thread::tcb::{Job, Resume};
+use crate::thread::{Kind, TcbRef, current};
 use crate::usermem::Utcb;
 
 /// The sizes of a tag with one item and no untyped word.

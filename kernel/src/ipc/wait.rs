@@ -4,13 +4,12 @@
 
 use abi::ThreadId;
 
-use crate::arch::{self, TcbRef};
-use crate::elsewhere;
-use crate::local;
+use crate::thread::TcbRef;
 use crate::thread::rendezvous::{
     self, ARMED, Busy, PUBLISHED, PUBLISHED_THERE, SEATED, Waits, decode, seen, set_busy, withdraw,
 };
 use crate::thread::state::State;
+use crate::{elsewhere, local, thread};
 
 /// Decodes the state of `thread`, and brings a public wait back into the kernel.
 #[inline(always)]
@@ -68,7 +67,7 @@ pub fn seal(thread: TcbRef) {
         wait_for_the_complete_path(thread);
         return elsewhere::begins_to_wait(thread);
     }
-    if !arch::has_vector_gate() {
+    if !thread::has_vector_gate() {
         return wait_for_the_complete_path(thread);
     }
     rendezvous::seal(thread);

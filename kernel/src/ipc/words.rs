@@ -4,9 +4,9 @@
 use abi::{MsgTag, protocol};
 
 use crate::arch::machine::EXCEPTION_WORDS;
-use crate::arch::{TcbRef, exception_words, set_exception_words, system_call_words};
-use crate::thread::Kind;
+use crate::arch::{exception_words, set_exception_words, system_call_words};
 use crate::thread::kind::SYSTEM_CALL_TAG;
+use crate::thread::{Kind, TcbRef};
 use crate::usermem::Utcb;
 
 /// A message on its way. The tag has been read once: another thread of the sender's may

@@ -4,12 +4,13 @@
 use abi::inspect::Back;
 
 use super::quick;
-use crate::arch::{self, TcbRef, cpu, visits};
+use crate::arch::{cpu, visits};
 use crate::elsewhere::{
     Other, advance, advance_all, call_back, charge, go_on, least, leaves, requeue, send,
     wants_nothing_here,
 };
 use crate::thread;
+use crate::thread::TcbRef;
 use crate::thread::tcb::Resume;
 
 /// Looks who has come back, and lets others go.
@@ -42,7 +43,7 @@ pub fn look() {
 fn look_at(thread: TcbRef) {
     if !leaves(thread) {
         cpu().scheduler.leaving.add(thread.id.get());
-    } else if thread != arch::current() {
+    } else if thread != thread::current() {
         send(thread);
     } else if thread.resume.get() == Resume::Frame {
         // Its registers may not be saved yet: it leaves by the switch.

@@ -15,14 +15,14 @@ pub mod watch;
 use abi::id::SYSTEM_BASE;
 use abi::{CallError, ThreadId};
 
-use crate::arch::{self, TcbRef, cpu, preemption};
+use crate::arch::{self, cpu, preemption};
 use crate::ipc::words::Message;
 use crate::ipc::{finish, queue, send, wait};
 use crate::sched::{self, leaving, slice};
 use crate::space::SpaceRef;
 use crate::thread;
-use crate::thread::Kind;
 use crate::thread::rendezvous::{self, Busy, Waits};
+use crate::thread::{Kind, TcbRef};
 
 /// The timer's line; the kernel keeps it.
 const TIMER_LINE: u32 = 0;

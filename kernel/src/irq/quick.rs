@@ -6,15 +6,15 @@ use abi::ThreadId;
 use abi::inspect::Back;
 
 use crate::arch::exchange::Exchange;
-use crate::arch::{self, TcbRef, cpu, current};
+use crate::arch::{self, cpu};
 use crate::elsewhere::{Other, has_left, queue, requeue};
 use crate::ipc::words::Message;
 use crate::ipc::{finish, send};
 use crate::sched::{self, grant_slice};
 use crate::thread;
-use crate::thread::Kind;
 use crate::thread::rendezvous::{self, Busy};
 use crate::thread::tcb::{ELSEWHERE, Resume, USES_VECTOR};
+use crate::thread::{Kind, TcbRef, current};
 
 /// `guest` has come back by itself, or somebody on its slice. Returns whom it has told something, who is ready
 /// now and not queued.

@@ -1,12 +1,12 @@
 //! The timer tick: wakeups, the end of slices and quanta, and the sweep.
 
 use super::{comers, wake};
-use crate::arch::{self, TcbRef, clock, cpu, current};
+use crate::arch::{self, clock, cpu};
 use crate::ipc::{kernel_message, sweep};
 use crate::sched::slice::{after_interrupt, charge};
 use crate::sched::{early, waker};
-use crate::thread::registry;
 use crate::thread::tcb::Resume;
+use crate::thread::{TcbRef, current, registry};
 
 /// A timer interrupt while `running`, queued or not, had the processor: who has it now.
 #[must_use]

@@ -1,10 +1,11 @@
 //! Waking whose time has come: a few in a tick, the others by the waker ([`crate::sched::waker`]).
 
 use crate::arch::preemption::let_in;
-use crate::arch::{TcbRef, clock, cpu, log};
+use crate::arch::{clock, cpu, log};
 use crate::ipc::timeout;
 use crate::sched::early;
 use crate::sched::waker::{TO_WRITE, goes_on, place};
+use crate::thread::TcbRef;
 use crate::thread::rendezvous::{self, Busy};
 
 /// How many threads a tick wakes by itself, some 190 instructions each, if there is a waker.

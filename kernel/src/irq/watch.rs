@@ -1,15 +1,16 @@
 //! Who idles looks for a while before it waits (docs/decisions/0068-who-idles-looks-first.md): the first
 //! processor whether somebody comes back, the others (`arch::x86_64::visitors`) whether somebody comes.
 
-use crate::thread::registry;
+use crate::thread::{TcbRef, registry};
 use core::hint::spin_loop;
 
 use super::comers::look;
 use super::quick;
-use crate::arch::{self, TcbRef, cpu, preemption, visits};
+use crate::arch::{cpu, preemption, visits};
 use crate::elsewhere::{Other, requeue};
 use crate::ipc::sweep;
 use crate::sched::slice;
+use crate::thread;
 use crate::thread::tcb::Resume;
 
 /// How often a processor looks, with PAUSE, before it waits. After each look in vain it lets interrupts
@@ -37,7 +38,7 @@ pub extern "C" fn watch() -> Option<TcbRef> {
     look_until(|| berths().any(|berth| berth.has_returned()));
     // All of them: whoever comes back from now on interrupts.
     let has_come = berths().filter(|berth| berth.look_away()).count() > 0;
-    if has_come { Some(interrupted(arch::current())) } else { noted() }
+    if has_come { Some(interrupted(thread::current())) } else { noted() }
 }
 
 /// The same if somebody is on one processor only, `guest`.
@@ -49,7 +50,7 @@ fn watch_one(number: u32, other: &Other, guest: TcbRef) -> Option<TcbRef> {
         return noted();
     }
     let next = quick::only_one_has_come(number, other, guest);
-    next.or_else(|| Some(interrupted(arch::current())))
+    next.or_else(|| Some(interrupted(thread::current())))
 }
 
 /// Looks for a while, until somebody has come back or an interrupt has come.
@@ -64,7 +65,7 @@ fn look_until(has_come: impl Fn() -> bool) {
 
 /// Nobody has come back; what has been noted is handled on the way out of the kernel.
 fn noted() -> Option<TcbRef> {
-    preemption::is_due().then(arch::current)
+    preemption::is_due().then(thread::current)
 }
 
 /// Another processor has interrupted `running`; returns who runs next. Who has made an entry

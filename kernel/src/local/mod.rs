@@ -14,11 +14,11 @@
 use abi::{ThreadId, utcb};
 
 use crate::arch::machine::{USER_FLAGS, USER_FLAGS_MASK};
-use crate::arch::{self, TcbRef, cpu};
+use crate::arch::{self, cpu};
 use crate::space::SpaceRef;
-use crate::thread::Kind;
 use crate::thread::rendezvous::{self, Busy};
 use crate::thread::tcb::{ARMED, Resume};
+use crate::thread::{Kind, TcbRef};
 use crate::usermem::Utcb;
 use crate::{sched, techniques, thread};
 
@@ -46,7 +46,7 @@ pub fn tell(thread: TcbRef, state: u64) {
 pub fn keeps_vector(thread: TcbRef) -> bool {
     let may_keep = thread.uses_vector() && thread.resume.get() != Resume::Frame;
     may_keep
-        && if thread.is_elsewhere() { there::keeps(thread) } else { arch::keeps_vector(thread) }
+        && if thread.is_elsewhere() { there::keeps(thread) } else { thread::keeps_vector(thread) }
 }
 
 /// The IPC that `thread`, which is armed and runs, begins promises it its vector registers: it
@@ -130,7 +130,7 @@ pub fn handed_over(from: TcbRef, to: TcbRef, done: u64) {
     rendezvous::set_published(from);
     if from.uses_vector() {
         // What is in the registers is the receiver's; the control words are everybody's.
-        arch::abandon_vector(from);
+        thread::abandon_vector(from);
     }
     if !techniques::LAZY_SCHEDULING {
         scheduler.ready.remove(from);

@@ -8,11 +8,10 @@
 use abi::{ThreadId, utcb};
 
 use super::{count, is_plain, passed, receives, tell};
-use crate::arch::{TcbRef, visits};
-use crate::techniques;
-use crate::thread;
+use crate::thread::TcbRef;
 use crate::thread::rendezvous::{self, Busy};
 use crate::usermem::Utcb;
+use crate::{techniques, thread};
 
 /// Whether `thread` has said that it gets its vector registers back. Somebody who was elsewhere
 /// has them saved in any case.
@@ -99,7 +98,7 @@ pub fn handed_over(from: TcbRef, to: TcbRef, done: u64) {
     passed(from, to, done);
     rendezvous::set_published_there(from);
     if from.uses_vector() {
-        visits::pass_vector(from, to);
+        thread::pass_vector(from, to);
     }
     if !from.senders.is_empty() {
         receives(from);

@@ -9,14 +9,14 @@ use abi::lrpc::{
 use abi::{CallError, ThreadId};
 
 use super::{entangle, revocation};
+use crate::arch::Frame;
 use crate::arch::preemption::let_in;
-use crate::arch::{Frame, TcbRef, lookup};
 use crate::mem::NoMemory;
 use crate::mem::frames::FRAME;
 use crate::sched::slice::after_call;
 use crate::space::SpaceRef;
 use crate::thread::tcb::Resume;
-use crate::thread::{BindingRef, LinkagesRef, set_result};
+use crate::thread::{BindingRef, LinkagesRef, TcbRef, lookup, set_result};
 
 /// What the client asks for.
 struct Proposal {

@@ -1,10 +1,10 @@
 //! What must be true of bindings, records, hosts and callers; for the checker.
 
 use super::{call_of, revocation, visit_of};
-use crate::arch::{TcbRef, cpu, lookup};
+use crate::arch::cpu;
 use crate::space::SpaceRef;
 use crate::thread::state::State;
-use crate::thread::{BindingRef, LinkagesRef, RecordRef};
+use crate::thread::{BindingRef, LinkagesRef, RecordRef, TcbRef, lookup};
 
 /// Calls `visit` with every page of records that `space` pays for.
 pub fn pages(space: SpaceRef, mut visit: impl FnMut(LinkagesRef)) {

@@ -23,13 +23,13 @@ use abi::lrpc::Status;
 
 pub use visit::{LOOKED_AT, call, fail_visit, give_back};
 
-use crate::arch::{TcbRef, cpu, lookup};
+use crate::arch::cpu;
 use crate::elsewhere;
 use crate::sched::{self};
 use crate::space::ENTANGLED;
-use crate::thread::RecordRef;
 use crate::thread::rendezvous::{self, Busy};
 use crate::thread::state::State;
+use crate::thread::{RecordRef, TcbRef, lookup};
 
 /// The threads of the task of `thread` can have partners in procedure calls from now on.
 fn entangle(thread: TcbRef) {

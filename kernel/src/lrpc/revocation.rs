@@ -10,11 +10,10 @@ use abi::{CallError, ThreadId};
 
 use super::{lend, withdraw};
 use crate::arch::preemption::{Pace, STINT, Stint, let_in};
-use crate::arch::{TcbRef, lookup, lookup_number};
 use crate::mem::frames::FRAME;
 use crate::mem::{PhysFrame, Step};
 use crate::space::{ENTANGLED, SpaceRef};
-use crate::thread::{BindingRef, LinkagesRef, RecordRef};
+use crate::thread::{BindingRef, LinkagesRef, RecordRef, TcbRef, lookup, lookup_number};
 
 /// LrpcControl of `caller`; how many bindings it concerned.
 pub fn control(

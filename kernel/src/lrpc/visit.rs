@@ -5,15 +5,13 @@ use abi::lrpc::{FIRST_ADDRESS, Status};
 
 use super::{entangle, leave, lend, part, revocation, visit_of};
 use crate::arch::preemption::Pace;
-use crate::arch::{self, TcbRef, lookup};
+use crate::{arch, local, sched, thread};
 
 use crate::elsewhere::procedure_calls;
-use crate::local;
-use crate::sched;
 use crate::thread::rendezvous::{self, Busy};
 use crate::thread::state::State;
 use crate::thread::tcb::Resume;
-use crate::thread::{Kind, RecordRef};
+use crate::thread::{Kind, RecordRef, TcbRef, lookup};
 use crate::usermem::Utcb;
 
 /// Message register of the procedure's number, and of the cookie.
@@ -107,7 +105,8 @@ fn visit(caller: TcbRef, record: RecordRef, host: TcbRef) -> TcbRef {
     // POINT OF NO RETURN
     record.hide();
     let is_plain = caller.special.get() == 0 && host.special.get() == 0 && floor == 0;
-    let slot = if is_plain && !arch::is_fast_path_closed() { &record.caller } else { &record.kept };
+    let slot =
+        if is_plain && !thread::is_fast_path_closed() { &record.caller } else { &record.kept };
     slot.set(Some(caller));
     rendezvous::set_busy(caller, Busy::Calls);
     host.priority.set(caller.priority.get().max(floor));

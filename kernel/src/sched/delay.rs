@@ -7,7 +7,8 @@
 
 use abi::utcb::{PREEMPT_DELAY, PREEMPT_PENDING};
 
-use crate::arch::{TcbRef, clock, cpu};
+use crate::arch::{clock, cpu};
+use crate::thread::TcbRef;
 use crate::usermem::Utcb;
 
 /// Whether somebody more urgent than the running thread has been kept waiting.

@@ -3,7 +3,8 @@
 
 use super::wakeup::Rest;
 use crate::arch::clock::TICK_US;
-use crate::arch::{self, TcbRef, clock, cpu};
+use crate::arch::{self, clock, cpu};
+use crate::thread::TcbRef;
 
 /// Least time between two interrupts of the timer, µs, so that no sleepers make it interrupt all the time.
 pub const GAP_US: u64 = 100;

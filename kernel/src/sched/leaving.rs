@@ -5,7 +5,8 @@ use core::cell::Cell;
 
 use abi::ThreadId;
 
-use crate::arch::{TcbRef, cpu};
+use crate::arch::cpu;
+use crate::thread::TcbRef;
 
 /// The line that stands for "look at the other processors": no device has it, for on the 8259s
 /// it is the cascade, and nobody may handle it.

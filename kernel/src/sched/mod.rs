@@ -18,12 +18,13 @@ use core::cell::Cell;
 use core::mem::offset_of;
 
 use crate::arch::line::Line;
-use crate::arch::{Cpu, TcbRef, close_fast_path, cpu, current};
+use crate::arch::{Cpu, cpu};
 use crate::between::set::Processors;
 use crate::space::SpaceRef;
 use crate::techniques;
 use crate::thread::rendezvous::{self, Busy};
 use crate::thread::tcb::Resume;
+use crate::thread::{TcbRef, close_fast_path, current};
 use leaving::Leaving;
 use ready::ReadyQueue;
 use wakeup::WakeupLists;

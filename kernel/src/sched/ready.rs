@@ -4,9 +4,9 @@
 
 use core::cell::Cell;
 
-use crate::arch::TcbRef;
 use crate::arch::preemption::Stint;
 use crate::ring::Ring;
+use crate::thread::TcbRef;
 use crate::thread::tcb::Ready;
 
 /// Number of priorities.

@@ -1,8 +1,9 @@
 //! Time slices, total quanta, preemption: who has the processor after an interrupt or a system call.
 
 use super::{begin_slice, blocked, delay, early, grant_slice, keep_watch, pick, requeue};
-use crate::arch::{TcbRef, clock, cpu};
+use crate::arch::{clock, cpu};
 use crate::space::SpaceRef;
+use crate::thread::TcbRef;
 
 /// An interrupt has been handled while `running` had the processor: who has it now. If
 /// that thread goes on, the switches that follow pass over nobody who waits.

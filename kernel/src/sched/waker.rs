@@ -9,7 +9,8 @@ use core::fmt::Arguments;
 
 use super::make_ready;
 use super::wakeup::Rest;
-use crate::arch::{TcbRef, cpu, log};
+use crate::arch::{cpu, log};
+use crate::thread::TcbRef;
 
 /// The log has something to write: before all others, of whom everybody may go first now and then.
 pub const TO_WRITE: Rest = Rest { priority: u8::MAX, before: 0 };

@@ -21,11 +21,11 @@ use core::cell::Cell;
 
 use abi::id::THREAD_BITS;
 
-use crate::arch::TcbRef;
 use crate::arch::clock::TICK_US;
 use crate::arch::preemption::Pace;
 use crate::ring::Ring;
 use crate::techniques::WAKEUP_LISTS;
+use crate::thread::TcbRef;
 use crate::thread::tcb::Wakeups;
 
 /// Grain of wakeups: one list per so many µs.

@@ -12,15 +12,14 @@ use core::cell::Cell;
 
 use abi::{CallError, Rights, ThreadId};
 
-use crate::arch::TcbRef;
 use crate::arch::global::global;
 pub use crate::mem::SpaceRef;
 use crate::mem::space::Area;
 use crate::mem::{AddressSpace, NoMemory, Owned, PhysFrame};
 use crate::ring::{self, Links, Ring};
 use crate::thread;
-use crate::thread::LinkagesRef;
 use crate::thread::tcb::{Armed, Siblings};
+use crate::thread::{LinkagesRef, TcbRef};
 use crate::usermem::CurrentWord;
 
 /// Deepest nesting of clans; bounds the walk to a common chief.

@@ -1,9 +1,8 @@
 //! QuotaControl, Baton's extension: kernel memory moves from task to task
 //! (design 5.3: who creates gives).
 
+use crate::thread::TcbRef;
 use abi::{CallError, ThreadId};
-
-use crate::arch::TcbRef;
 
 /// Moves `pages` (negative: back) from the caller's quota to that of the task of
 /// `specifier`; returns the target's limit and use in pages.

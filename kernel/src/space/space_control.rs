@@ -4,9 +4,9 @@ use abi::layout::USER_END;
 use abi::{CallError, Fpage, Rights, ThreadId};
 
 use super::SpaceRef;
-use crate::arch::TcbRef;
 use crate::mem::NoMemory;
 use crate::mem::space::Area;
+use crate::thread::TcbRef;
 
 /// Smallest UTCB and KIP area, log2 bytes.
 const AREA_BITS: u32 = 12;

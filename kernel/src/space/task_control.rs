@@ -9,8 +9,8 @@ use abi::task::UNCHANGED;
 use abi::{CallError, Ceilings, Numbers, ThreadId};
 
 use super::SpaceRef;
-use crate::arch::TcbRef;
 use crate::arch::preemption::Pace;
+use crate::thread::TcbRef;
 
 /// What a task got from its chief.
 #[derive(Default)]

@@ -16,10 +16,11 @@ use core::ptr::NonNull;
 
 use abi::lrpc::{MAX_A_STACKS_OF_TASK, MAX_BINDINGS};
 
-use crate::arch::{LINKAGE_BASE, TcbRef, phys_to_virt, virt_to_phys};
+use crate::arch::{phys_to_virt, virt_to_phys};
 use crate::mem::SpaceRef;
 use crate::mem::frames::{FRAME, PhysFrame};
 use crate::ring::Links;
+use crate::thread::{LINKAGE_BASE, TcbRef};
 
 /// One A-stack: whether it is free, and where a call on it returns to.
 #[repr(C, align(64))]

@@ -13,14 +13,18 @@ use core::cell::Cell;
 
 use abi::{ThreadId, utcb};
 
-use crate::arch::TcbRef;
 use crate::arch::global::global;
 use crate::mem::SpaceRef;
 use crate::ring::Ring;
 use crate::usermem::Utcb;
 use tcb::Registered;
 
-pub use crate::arch::{lookup, lookup_number};
+pub use crate::arch::thread::{
+    LINKAGE_BASE, STACK_BYTES, STRETCH, TcbRef, VECTOR_BYTES, abandon_vector, clear_vector,
+    close_fast_path, current, declare_vector, frames_of, has_stretch, has_vector_gate, install,
+    is_fast_path_closed, keeps_vector, last_version, lookup, lookup_number, pass_vector, remove,
+    sanitise_vector, set_current, set_last_version, update_special, vector_state,
+};
 pub use kind::Kind;
 pub use linkage::{BindingRef, LinkagesRef, RecordRef};
 pub use registers::{set_error, set_result};

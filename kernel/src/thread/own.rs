@@ -4,10 +4,11 @@ use abi::ThreadId;
 use abi::id::SYSTEM_BASE;
 
 use super::tcb::Resume;
-use crate::arch::{self, TcbRef, cpu, frames_of};
+use crate::arch::{self, cpu};
 use crate::mem::{PhysFrame, RootWord, frames};
-use crate::thread::Kind;
+use crate::thread;
 use crate::thread::rendezvous::{self, Busy};
+use crate::thread::{Kind, TcbRef, frames_of};
 
 /// Every processor's idle thread has this name there.
 const IDLE: ThreadId = ThreadId::global(SYSTEM_BASE, 1);
@@ -27,7 +28,7 @@ fn kernel_thread(id: ThreadId) -> Option<TcbRef> {
 
 /// The same in two frames, of which the second has been taken for it.
 fn kernel_thread_in(id: ThreadId, [vector, top]: [PhysFrame; 2]) -> Option<TcbRef> {
-    let thread = arch::install(id, vector, top)?;
+    let thread = thread::install(id, vector, top)?;
     thread.id.set(id);
     thread.open_from.set(ThreadId::ANY);
     thread.timeslice_us.set(u64::MAX);

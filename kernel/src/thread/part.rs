@@ -1,10 +1,9 @@
 //! What a thread has to say of a transfer that it takes part in: how far it is. `ipc::transfer` carries it out.
 
+use crate::thread::TcbRef;
 use core::cell::Cell;
 
 use abi::{MsgTag, StringItem, ThreadId};
-
-use crate::arch::TcbRef;
 
 /// A thread's part in a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

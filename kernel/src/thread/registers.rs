@@ -5,8 +5,9 @@ use abi::{CallError, utcb};
 
 use super::rendezvous;
 use super::tcb::Resume;
+use crate::arch::Frame;
 use crate::arch::machine::USER_FLAGS_MASK;
-use crate::arch::{Frame, TcbRef};
+use crate::thread::TcbRef;
 use crate::usermem::Utcb;
 
 impl Utcb {

@@ -17,12 +17,11 @@
 //! Invariant (upheld by `ipc::sweep`): no thread becomes current under an id for which
 //! somebody is in a closed wait.
 
+use crate::thread::TcbRef;
 use core::cell::Cell;
 
 use abi::ThreadId;
 use abi::id::SYSTEM_BASE;
-
-use crate::arch::TcbRef;
 
 mod armed;
 

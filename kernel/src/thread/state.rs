@@ -21,12 +21,11 @@
 
 use abi::ThreadId;
 
-use crate::arch::TcbRef;
 use crate::thread;
-use crate::thread::Kind;
 use crate::thread::part::Part;
 use crate::thread::rendezvous::{self, Busy, Waits};
 use crate::thread::tcb::{Job, Resume};
+use crate::thread::{Kind, TcbRef};
 
 /// What a thread is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -91,7 +90,7 @@ pub fn broken(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) {
         (state == State::Inactive) != (thread.utcb_k.get() == 0),
         "has a UTCB and is inactive, or is active without one",
     );
-    let is_current = crate::arch::current() == thread;
+    let is_current = crate::thread::current() == thread;
     fault(
         state == State::Ready && thread.halted.get() && !is_current,
         "is halted and ready at the same time",
@@ -126,7 +125,7 @@ fn waiting(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) {
         "waits for the reply to a kernel-made message as if it were its own",
     );
     fault(
-        crate::arch::current() != thread && rendezvous::is_unsealed(thread),
+        crate::thread::current() != thread && rendezvous::is_unsealed(thread),
         "uses vector registers and waits as if it did not",
     );
     let is_public = rendezvous::is_public(thread);

@@ -15,10 +15,10 @@ use abi::ThreadId;
 
 use super::part::Transfer;
 use super::{Kind, rendezvous};
-use crate::arch::{OwnRegisters, TcbRef};
+use crate::arch::OwnRegisters;
 use crate::mem::{DestroyJob, MapJob, Marker, RootWord, SpaceRef, UnmapJob};
 use crate::ring::{self, Links, Ring};
-use crate::thread::BindingRef;
+use crate::thread::{BindingRef, TcbRef};
 
 /// Size of a tcb in bytes; the rest of its block is the kernel stack.
 pub const TCB_SIZE: usize = 1024;

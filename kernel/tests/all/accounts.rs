@@ -5,7 +5,7 @@
 use crate::common::{Machine, Random};
 use abi::id::USER_BASE;
 use abi::{CallError, Fpage, Rights, ThreadId, utcb};
-use kernel::arch::{TcbRef, current, entry, set_current};
+use kernel::arch::entry;
 use kernel::check;
 use kernel::control::lifecycle;
 use kernel::control::thread_control::{After, Request, thread_control};
@@ -14,9 +14,8 @@ use kernel::mem::RootWord;
 use kernel::mem::frames;
 use kernel::space::spaces;
 use kernel::space::{quota_control, space_control};
-use kernel::thread::registry;
 use kernel::thread::tcb::Resume;
-use kernel::thread::{lookup_number, own};
+use kernel::thread::{TcbRef, current, lookup_number, own, registry, set_current};
 
 const UTCBS: u64 = 0xBF00_0000;
 const ROOT: u32 = USER_BASE + 3;

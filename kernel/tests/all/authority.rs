@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use crate::common::tasks::{initialise, make};
 use crate::common::{Machine, Random};
 use abi::{Ceilings, Numbers, ThreadId, Time};
-use kernel::arch::{TcbRef, set_current};
 use kernel::check;
 use kernel::control::ceiling;
 use kernel::control::schedule::{self, schedule};
@@ -18,7 +17,7 @@ use kernel::destruction;
 use kernel::mem::RootWord;
 use kernel::space::SpaceRef;
 use kernel::space::task_control::{Gift as Limits, task_control};
-use kernel::thread::{for_each, lookup, lookup_number, own};
+use kernel::thread::{TcbRef, for_each, lookup, lookup_number, own, set_current};
 
 const ROUNDS: usize = 20_000;
 /// Between two runs of the whole checker.

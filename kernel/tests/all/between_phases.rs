@@ -6,11 +6,12 @@ use crate::common::players::{Players, Step};
 use crate::common::tasks::{self, QUIET_LINE, machine, registers, thread};
 use abi::utcb::{BR0, ERROR_CODE};
 use abi::{Fpage, IpcErrorKind, MapItem, MsgTag, Phase, Rights, StringItem, ThreadId};
-use kernel::arch::{cpu, set_current};
+use kernel::arch::cpu;
 use kernel::ipc::cancel;
 use kernel::ipc::wait::waits;
 use kernel::mem::frames;
 use kernel::thread::rendezvous::{Busy, Waits};
+use kernel::thread::set_current;
 use kernel::thread::tcb::Resume;
 use kernel::usermem::Utcb;
 

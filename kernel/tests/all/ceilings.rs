@@ -5,12 +5,12 @@ use core::sync::atomic::Ordering;
 use crate::common::clan::*;
 use crate::common::tasks::{make, registers};
 use abi::{CallError, Ceilings, ThreadId, Time};
-use kernel::arch::{cpu, set_current};
+use kernel::arch::cpu;
 use kernel::control::lifecycle;
 use kernel::control::schedule::{self, schedule};
 use kernel::control::thread_control::{Form, Request, in_form};
 use kernel::space::SpaceRef;
-use kernel::thread::lookup;
+use kernel::thread::{lookup, set_current};
 
 /// What Schedule says to a thread of `world.one` about itself: it is its own scheduler.
 fn schedules_itself(world: &World, change: impl Fn(&mut schedule::Change)) -> Option<CallError> {

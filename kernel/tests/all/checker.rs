@@ -6,7 +6,7 @@ use abi::id::USER_BASE;
 use abi::{Fpage, MapItem, Rights, ThreadId};
 use kernel::arch::console::take_log;
 use kernel::arch::paging::{Entry, ROOT, Table, index};
-use kernel::arch::{TcbRef, cpu, phys_to_virt, set_current};
+use kernel::arch::{cpu, phys_to_virt};
 use kernel::check;
 use kernel::control::lifecycle;
 use kernel::ipc::{queue, syscall};
@@ -14,10 +14,10 @@ use kernel::mem::RootWord;
 use kernel::mem::{self, DestroyJob, MapJob, SpaceRef, frames};
 use kernel::sched;
 use kernel::space::spaces;
-use kernel::thread::Kind;
 use kernel::thread::part::Part;
 use kernel::thread::rendezvous::{self, Busy};
 use kernel::thread::tcb::{Job, Resume};
+use kernel::thread::{Kind, TcbRef, set_current};
 
 /// Where pages are mapped.
 const PLACE: u64 = 0x40_0000;

@@ -6,14 +6,14 @@ use crate::common::tasks::{machine, thread};
 use crate::common::{Machine, Random};
 use abi::{ThreadId, Time, Timeouts};
 use kernel::arch::clock::{self, TICK_US};
-use kernel::arch::{TcbRef, cpu, set_current};
+use kernel::arch::cpu;
 use kernel::control::lifecycle;
 use kernel::ipc::syscall;
 use kernel::irq::{self, wake};
 use kernel::sched::wakeup::GRAIN_US;
 use kernel::sched::{self, slice};
 use kernel::thread::tcb::Resume;
-use kernel::thread::{own, registry};
+use kernel::thread::{TcbRef, own, registry, set_current};
 
 /// The kernel's own line.
 const TIMER: u32 = 0;

@@ -2,8 +2,8 @@
 
 use crate::common::clan::{World, asks};
 use abi::ThreadId;
+use kernel::arch::cpu;
 use kernel::arch::visits::{self, INTERRUPT, accept, berth, enter, set_processors};
-use kernel::arch::{TcbRef, cpu, set_current};
 use kernel::between::berth::Stand;
 use kernel::check;
 use kernel::control::exregs::{Registers, exchange_registers};
@@ -13,6 +13,7 @@ use kernel::irq::comers;
 use kernel::sched::leaving;
 use kernel::sched::{self, make_ready};
 use kernel::thread::tcb::Resume;
+use kernel::thread::{TcbRef, set_current};
 
 /// The vector of a page fault.
 const PAGE_FAULT: u64 = 14;

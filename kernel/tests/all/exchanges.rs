@@ -3,16 +3,16 @@
 
 use crate::common::clan::{World, asks, rank};
 use abi::{MsgTag, ThreadId, Timeouts};
+use kernel::arch::cpu;
 use kernel::arch::visits::{accept, enter, set_processors};
-use kernel::arch::{TcbRef, cpu, current, set_current};
 use kernel::check;
 use kernel::control::schedule;
 use kernel::ipc::wait;
 use kernel::irq::comers;
 use kernel::sched::{make_ready, pick};
-use kernel::thread::rendezvous;
 use kernel::thread::state::State;
 use kernel::thread::tcb::{Resume, USES_VECTOR};
+use kernel::thread::{TcbRef, current, rendezvous, set_current};
 use kernel::usermem::Utcb;
 
 /// The vector of a system call.

@@ -4,11 +4,12 @@ use crate::common::tasks::{QUIET_LINE, ipc, is_schedulable, machine, registers, 
 use crate::common::{RAM, marker};
 use abi::syscall::Call;
 use abi::{Fpage, MapItem, Rights, ThreadId, utcb};
-use kernel::arch::{cpu, set_current};
+use kernel::arch::cpu;
 use kernel::control::lifecycle;
 use kernel::ipc::kernel_message;
 use kernel::mem::{MapJob, STEP_BUDGET, Scope, SpaceRef, Step, UnmapJob};
 use kernel::thread::rendezvous::{Busy, set_busy};
+use kernel::thread::set_current;
 use kernel::thread::tcb::{Job, Resume};
 use kernel::{check, irq, sched};
 

@@ -4,8 +4,8 @@
 use crate::common::clan::{World, asks};
 use crate::common::tasks::{make, registers};
 use abi::{ThreadId, Timeouts, utcb};
+use kernel::arch::cpu;
 use kernel::arch::visits::{INTERRUPT, accept, enter, set_processors};
-use kernel::arch::{TcbRef, cpu, set_current};
 use kernel::check;
 use kernel::control::arm::arm;
 use kernel::control::exregs::{Registers, exchange_registers};
@@ -17,6 +17,7 @@ use kernel::sched::make_ready;
 use kernel::thread::rendezvous::{self, Busy, Waits};
 use kernel::thread::state::State;
 use kernel::thread::tcb::Resume;
+use kernel::thread::{TcbRef, set_current};
 
 /// The vector of a page fault.
 const PAGE_FAULT: u64 = 14;

@@ -3,10 +3,10 @@
 use crate::common::tasks::{ipc, machine, make, registers, thread};
 use abi::id::USER_BASE;
 use abi::{MsgTag, ThreadId, utcb};
-use kernel::arch::{TcbRef, set_current};
 use kernel::control::lifecycle;
 use kernel::ipc::wait::waits;
 use kernel::thread::rendezvous::{Busy, Waits};
+use kernel::thread::{TcbRef, set_current};
 
 /// `sender`'s next message goes out in the name of `name`, if that is allowed.
 fn propagate(sender: TcbRef, name: ThreadId) {

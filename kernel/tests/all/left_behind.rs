@@ -7,12 +7,12 @@ use abi::ThreadId;
 use abi::id::USER_BASE;
 use abi::syscall::exregs as bit;
 use abi::utcb::PREEMPT_DELAY;
-use kernel::arch::{TcbRef, cpu, set_current};
+use kernel::arch::cpu;
 use kernel::check;
 use kernel::control::exregs::{Registers, exchange_registers};
 use kernel::irq;
 use kernel::sched;
-use kernel::thread::own;
+use kernel::thread::{TcbRef, own, set_current};
 
 /// Far more than leave the queue between two windows.
 const MANY: u32 = IN_A_TASK * 6;

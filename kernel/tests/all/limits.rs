@@ -3,13 +3,13 @@
 
 use crate::common::clan::*;
 use abi::{CallError, Ceilings, Numbers, ThreadId, inspect};
-use kernel::arch::{SYSTEM_CALL_BYTES, TcbRef, cpu, last_version, set_current};
+use kernel::arch::{SYSTEM_CALL_BYTES, cpu};
 use kernel::check;
 use kernel::control::lifecycle;
 use kernel::control::schedule::{self, schedule};
 use kernel::control::thread_control::{Form, Request, in_form};
 use kernel::space::task_control::{Gift as Limits, task_control};
-use kernel::thread::{lookup, lookup_number};
+use kernel::thread::{TcbRef, last_version, lookup, lookup_number, set_current};
 
 #[test]
 fn a_task_creates_and_deletes_threads_only_in_its_own_range() {

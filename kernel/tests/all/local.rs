@@ -4,11 +4,10 @@
 use abi::syscall::exregs;
 use abi::{ThreadId, utcb};
 use kernel::space::spaces;
-use kernel::thread::registry;
+use kernel::thread::{TcbRef, own, registry, set_current};
 
 use crate::common::tasks::{initialise, ipc, registers, thread};
 use crate::common::{Machine, tasks};
-use kernel::arch::{TcbRef, set_current};
 use kernel::check;
 use kernel::control::arm;
 use kernel::control::exregs::{Registers, exchange_registers};
@@ -18,7 +17,6 @@ use kernel::ipc::{sweep, wait};
 use kernel::local;
 use kernel::mem::RootWord;
 use kernel::space::SpaceRef;
-use kernel::thread::own;
 use kernel::thread::rendezvous::{self, DEAD_OPEN, Waits};
 use kernel::thread::tcb::USES_VECTOR;
 

@@ -7,12 +7,11 @@ use crate::common::fastpath::{Verdict, compare};
 use crate::common::{Machine, Random};
 use abi::ThreadId;
 use abi::id::{SYSTEM_BASE, THREAD_BITS, USER_BASE};
-use kernel::arch::set_current;
 use kernel::control::lifecycle;
 use kernel::ipc::wait::waits;
 use kernel::mem::RootWord;
-use kernel::thread::own;
 use kernel::thread::rendezvous::{Busy, Waits, busy_word, set_busy, set_closed, set_open};
+use kernel::thread::{own, set_current};
 
 const BUSY: [Busy; 6] =
     [Busy::Ready, Busy::Polling, Busy::Waiting, Busy::Transfer, Busy::Inactive, Busy::Halted];

@@ -6,12 +6,12 @@ use std::collections::VecDeque;
 use crate::common::{Machine, Random};
 use abi::ThreadId;
 use abi::id::USER_BASE;
-use kernel::arch::{TcbRef, install};
 use kernel::ipc::queue;
 use kernel::mem::frames;
 use kernel::sched::ready::ReadyQueue;
 use kernel::sched::wakeup::{GRAIN_US, NEAR_US, WakeupLists};
 use kernel::thread::rendezvous::{Busy, set_busy};
+use kernel::thread::{TcbRef, install};
 
 const THREADS: usize = 40;
 const ROUNDS: usize = 100_000;

@@ -2,14 +2,14 @@
 
 use crate::common::tasks::{QUIET_LINE, ipc, machine, thread};
 use abi::ThreadId;
-use kernel::arch::{TcbRef, cpu, set_current};
+use kernel::arch::cpu;
 use kernel::control::schedule;
 use kernel::irq;
 use kernel::sched;
 use kernel::space::SpaceRef;
-use kernel::thread::own;
 use kernel::thread::rendezvous::{Busy, set_busy};
 use kernel::thread::tcb::Resume;
+use kernel::thread::{TcbRef, own, set_current};
 
 /// A thread in each space, ready and not queued.
 fn threads<const N: usize>(spaces: &[SpaceRef]) -> [TcbRef; N] {

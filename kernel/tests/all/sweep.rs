@@ -3,12 +3,12 @@
 
 use abi::id::USER_BASE;
 use abi::{IpcError, IpcErrorKind, Phase, ThreadId, utcb};
-use kernel::thread::registry;
+use kernel::thread::{TcbRef, lookup, registry, set_current};
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::common::Random;
 use crate::common::tasks::{ipc, machine, registers, thread};
-use kernel::arch::{TcbRef, clock, cpu, lookup, set_current};
+use kernel::arch::{clock, cpu};
 use kernel::check;
 use kernel::control::lifecycle;
 use kernel::control::thread_control::{Request, thread_control};
@@ -177,7 +177,7 @@ fn nobody_but_a_giver_of_old_ids_finishes_a_sweep() {
 #[test]
 fn a_tick_sweeps_little_and_who_idles_sweeps_on() {
     let (_machine, spaces) = machine(TASKS);
-    let idle = kernel::arch::current();
+    let idle = kernel::thread::current();
     let threads = many(&spaces);
     let (doer, partner) = (threads[0], threads[1]);
     threads[2..].iter().for_each(|waiter| wait_for(*waiter, partner));

@@ -6,7 +6,7 @@ use crate::common::tasks::{
 };
 use abi::id::USER_BASE;
 use abi::{Ceilings, Fpage, Numbers, Phase, Rights, ThreadId, utcb};
-use kernel::arch::{TcbRef, cpu, entry, set_current};
+use kernel::arch::{cpu, entry};
 use kernel::control::exregs::{Registers, exchange_registers};
 use kernel::control::lifecycle;
 use kernel::control::thread_control::{After, Request, thread_control};
@@ -15,10 +15,10 @@ use kernel::ipc::{cancel, kernel_message, timeout};
 use kernel::irq;
 use kernel::mem::frames;
 use kernel::sched::{grant_slice, make_ready};
-use kernel::thread::Kind;
 use kernel::thread::part::Part;
 use kernel::thread::rendezvous::{Busy, Waits};
 use kernel::thread::tcb::Resume;
+use kernel::thread::{Kind, TcbRef, set_current};
 
 const BUFFER: u64 = 0x40_0000;
 /// Lets `thread`'s next message be an empty map item.

@@ -8,9 +8,9 @@ use crate::common::tasks::{
 use abi::id::USER_BASE;
 use abi::syscall::Call;
 use abi::{IpcError, IpcErrorKind, Phase, ThreadId, utcb};
-use kernel::arch::{TcbRef, cpu, entry, lookup, set_current};
-use kernel::thread::own;
+use kernel::arch::{cpu, entry};
 use kernel::thread::tcb::Resume;
+use kernel::thread::{TcbRef, lookup, own, set_current};
 use kernel::{check, irq, sched};
 
 /// Far more than are told in a step.

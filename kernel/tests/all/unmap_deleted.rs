@@ -6,12 +6,12 @@ use crate::common::tasks::{QUIET_LINE, machine, registers, thread, way_out};
 use crate::common::{RAM, marker};
 use abi::syscall::Call;
 use abi::{Ceilings, Fpage, MapItem, Numbers, Rights, ThreadId};
-use kernel::arch::{TcbRef, cpu, entry, set_current};
+use kernel::arch::{cpu, entry};
 use kernel::ipc::{kernel_message, syscall};
 use kernel::mem::{MapJob, SpaceRef};
 use kernel::sched::{self, grant_slice, make_ready};
-use kernel::thread::lookup;
 use kernel::thread::tcb::Resume;
+use kernel::thread::{TcbRef, lookup, set_current};
 use kernel::{call, check, irq, unmap};
 
 /// Where pages are mapped.

@@ -6,15 +6,15 @@ use crate::common::Machine;
 use crate::common::tasks::{QUIET_LINE, ipc, machine, make, thread, way_out};
 use abi::ThreadId;
 use abi::id::USER_BASE;
-use kernel::arch::{TcbRef, clock, cpu, entry, set_current};
+use kernel::arch::{clock, cpu, entry};
 use kernel::irq;
 use kernel::irq::wake;
 use kernel::sched;
 use kernel::sched::wakeup::{GRAIN_US, NEAR_US, WakeupLists};
 use kernel::space::SpaceRef;
-use kernel::thread::own;
 use kernel::thread::rendezvous::{Busy, set_busy};
 use kernel::thread::tcb::Resume;
+use kernel::thread::{TcbRef, own, set_current};
 
 /// Far more than a tick wakes.
 const SLEEPERS: u32 = IN_A_TASK * 6;

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use abi::ThreadId;
 
 use super::super::processor::frame::TrapFrame;
-use super::threads::{TcbRef, spare_block};
+use super::thread::{TcbRef, spare_block};
 use crate::between::SEATS;
 use crate::between::berth::{Berth, Stand};
 use crate::elsewhere::Other;
@@ -223,6 +223,3 @@ pub fn mend(_thread: TcbRef) {}
 pub fn completion_point() -> u64 {
     0x1000
 }
-
-/// Nobody has vector registers.
-pub fn pass_vector(_from: TcbRef, _to: TcbRef) {}

@@ -28,6 +28,6 @@ pub mod physmap;
 #[cfg(target_os = "none")]
 pub mod sbi;
 #[cfg(target_os = "none")]
-pub mod tcbs;
+pub mod thread;
 #[cfg(target_os = "none")]
 pub mod visits;

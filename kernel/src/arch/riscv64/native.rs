@@ -7,18 +7,9 @@ pub use super::calls::{
 };
 pub use super::csr::{copy_bytes, fill_page, ticks};
 pub use super::frame::{Frame, exception_words, set_exception_words};
-pub use super::percpu::{
-    Cpu, cpu, current, interrupt_noted, interrupt_pending, note_entry, set_current,
-};
+pub use super::percpu::{Cpu, cpu, interrupt_noted, interrupt_pending, note_entry};
 pub use super::physmap::{hardware, phys_to_virt, virt_to_phys};
 pub use super::sbi::{EXIT_FAILURE, console_write, exit};
-pub use super::tcbs::{
-    LINKAGE_BASE, STACK_BYTES, STRETCH, TcbRef, VECTOR_BYTES, abandon_vector, clear_vector,
-    close_fast_path, declare_vector, frames_of, has_stretch, has_vector_gate, install,
-    is_fast_path_closed, is_for_work, keeps_vector, kernel_tables, last_version, lookup,
-    lookup_number, remove, returns_at_once, sanitise_vector, set_last_version, update_special,
-    vector_state,
-};
 pub use super::visits;
 
 /// Nothing of the processor is set up that could be otherwise.
@@ -53,3 +44,21 @@ pub fn interrupt_at(_at_us: u64) -> bool {
 
 /// There is no timer.
 pub fn tick_again() {}
+
+/// The array's own memory.
+pub mod kernel_tables {
+    /// Leaf tables that the array can need.
+    pub const RESERVED_FRAMES: u64 = 0;
+}
+
+/// There are no stubs: nobody waits where user mode could wake him.
+#[must_use]
+pub fn returns_at_once(_ip: u64) -> bool {
+    false
+}
+
+/// There are no stubs: nobody waits for a critical section's work.
+#[must_use]
+pub fn is_for_work(_ip: u64) -> bool {
+    false
+}

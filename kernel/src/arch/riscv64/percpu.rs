@@ -2,14 +2,13 @@
 
 use core::cell::Cell;
 
-use super::tcbs::TcbRef;
 use crate::arch::line::Line;
 use crate::between::set::Processors;
 
 /// Everything one processor owns.
 pub struct Cpu {
-    /// The running thread.
-    current: Cell<Option<TcbRef>>,
+    /// Where the tcb of the running thread is; 0: nobody runs yet.
+    pub current: Cell<u64>,
     /// Interrupt lines seen in a preemption window, still to be handled: none, since no
     /// interrupt controller is driven.
     pub pending_lines: Cell<u64>,
@@ -30,7 +29,7 @@ struct OneCpu(Cpu);
 unsafe impl Sync for OneCpu {}
 
 static CPU: OneCpu = OneCpu(Cpu {
-    current: Cell::new(None),
+    current: Cell::new(0),
     pending_lines: Cell::new(0),
     entries: Cell::new(0),
     guests: Processors::new(),
@@ -42,23 +41,6 @@ static CPU: OneCpu = OneCpu(Cpu {
 #[must_use]
 pub fn cpu() -> &'static Cpu {
     &CPU.0
-}
-
-/// The thread that runs on this processor.
-///
-/// # Panics
-/// If [`set_current`] has not been called: boot makes the idle thread current first.
-#[must_use]
-pub fn current() -> TcbRef {
-    let Some(thread) = cpu().current.get() else {
-        panic!("nobody runs yet: boot has to make the idle thread current first");
-    };
-    thread
-}
-
-/// Makes `thread` current.
-pub fn set_current(thread: TcbRef) {
-    cpu().current.set(Some(thread));
 }
 
 /// Whether any interrupt is waiting to be handled: interrupts stay off, since no controller

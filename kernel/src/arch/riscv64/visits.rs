@@ -1,10 +1,9 @@
 //! Other processors: none is started.
 
-use crate::arch::TcbRef;
 use crate::between::berth::Berth;
 use crate::elsewhere::Other;
 use crate::mem::{PhysFrame, RootWord, SpaceRef};
-use crate::thread::LinkagesRef;
+use crate::thread::{LinkagesRef, TcbRef, current};
 
 static NOBODY: Berth = Berth::new();
 
@@ -59,7 +58,7 @@ pub fn may_meet() -> bool {
 /// There is no other, and no seat: nobody asks.
 #[must_use]
 pub fn shadow(_number: u32, _seat: usize) -> TcbRef {
-    crate::arch::current()
+    current()
 }
 
 /// There is no other, and no seat.
@@ -125,6 +124,3 @@ pub fn mend(_thread: TcbRef) {}
 pub fn completion_point() -> u64 {
     0
 }
-
-/// Nobody hands over.
-pub fn pass_vector(_from: TcbRef, _to: TcbRef) {}

@@ -137,17 +137,12 @@ pub unsafe fn fill_page(page: *mut u8, word: u64) {
 
 unsafe extern "C" {
     fn baton_window();
-    fn baton_resume() -> !;
+    /// Leaves the kernel for the thread whose tcb is at the address in RAX.
+    pub fn baton_resume() -> !;
 }
 
 /// Lets pending interrupts in; they only note their lines (`Cpu::pending_lines`).
 pub fn window() {
     // SAFETY: the handlers save all registers and touch nothing but the note.
     unsafe { baton_window() };
-}
-
-/// Leaves the kernel for `thread`.
-pub fn leave(thread: super::tcbs::TcbRef) -> ! {
-    // SAFETY: `baton_resume` takes the next thread in RAX and resets the stack.
-    unsafe { asm!("jmp {}", sym baton_resume, in("rax") thread.address(), options(noreturn)) }
 }

@@ -11,7 +11,7 @@ use super::descriptors::{self, Pointer};
 use super::errands;
 use super::features::{self, Features};
 use super::percpu::cpu;
-use super::tcbs::lookup_number;
+use super::thread::lookup_number;
 use crate::thread::rendezvous;
 
 /// Says to `note` what is wrong with the machine's state: this processor's, that of the tables,

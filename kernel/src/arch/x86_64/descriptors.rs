@@ -10,7 +10,7 @@ use super::asm::msr;
 use super::cpu::write_msr;
 use super::percpu::{Cpu, TSS_START, cpu};
 use super::tables::{STATE, STATE_THERE};
-use super::{boot, pad, vectors};
+use super::{boot, vectors};
 
 /// Kernel code segment.
 pub const KERNEL_CS: u16 = 0x08;
@@ -130,13 +130,11 @@ fn own_ist_tops() -> [u64; 3] {
 pub fn init() {
     fill_idt();
     join();
-    super::special::update(super::percpu::current());
 }
 
 /// Likewise on another processor, which shares the table of vectors and has no thread yet.
 #[inline(never)] // one copy for the first processor and all others
 pub fn join() {
-    pad::init();
     fill_gdt();
     let cpu = cpu();
     cpu.tss.iomap.set((0x1000 - TSS_START) as u16);

@@ -152,7 +152,7 @@ pub unsafe fn enable() {
     }
     #[cfg(target_os = "none")]
     // SAFETY: XCR0 has just been set if there is XSAVE.
-    features.insert(unsafe { super::vector::survivors(features.contains(Features::XSAVE)) });
+    features.insert(unsafe { super::xsave::survivors(features.contains(Features::XSAVE)) });
     IN_USE.store(features.bits(), Ordering::Relaxed);
 }
 

@@ -1,14 +1,7 @@
 //! The paths of local IPC in the user page (`local_stubs.S`), as places where a thread may be
 //! interrupted (Wenske 2002, 4.3; decisions 0044, 0063).
 
-use abi::layout::stub_address;
-
-use super::frame::Frame;
 use super::stubs::{in_image, ipc_trap, lipc_trap, user_address};
-use crate::arch::TcbRef;
-
-/// Vector of a single step.
-const DEBUG: u64 = 1;
 
 unsafe extern "C" {
     static local_syscall: u8;
@@ -170,49 +163,3 @@ pub fn is_for_work(ip: u64) -> bool {
 
 /// Length of `syscall`.
 const SYSCALL_BYTES: u64 = 2;
-
-/// If `thread`, whose registers are in `frame`, was interrupted in a path of local IPC, in which nothing counts before
-/// the forward point and all behind it (2002, 4.3): back to the restart point, or on to the completion point.
-/// A single step goes on in the kernel, or it would never get further.
-#[inline(always)]
-pub fn mend(frame: Frame, thread: TcbRef) {
-    let ip = frame.ip.get();
-    if ip >= stub_address(0) && !is_behind_trap(ip) {
-        mend_in_stubs(frame, thread, ip);
-    }
-}
-
-#[inline(never)]
-fn mend_in_stubs(frame: Frame, thread: TcbRef, ip: u64) {
-    for path in &LOCAL_PATHS {
-        if path.is_before(ip) {
-            let stepped = frame.vector.get() == DEBUG;
-            frame.ip.set(if stepped { path.slow() } else { path.restart() });
-        } else if path.is_behind(ip) {
-            complete(frame, thread, path);
-        }
-    }
-}
-
-/// Takes `thread`, if `path` has handed over to it, to the completion point.
-fn complete(frame: Frame, thread: TcbRef, path: &LocalPath) {
-    let utcb = thread.utcb.get();
-    let receiver = match path.hands {
-        Hands::Message => &frame.rsi,
-        Hands::Work => &frame.rbp,
-        Hands::End => &frame.rbx,
-    };
-    if receiver.get() != utcb {
-        return;
-    }
-    match path.hands {
-        Hands::Message => {
-            frame.rsi.set(frame.rdi.get());
-            frame.rdi.set(utcb);
-        }
-        Hands::Work => {}
-        Hands::End => frame.r9.set(0),
-    }
-    frame.sp.set(thread.public_sp());
-    frame.ip.set(path.done());
-}

@@ -52,8 +52,6 @@ pub mod native;
 #[cfg(target_os = "none")]
 pub mod nmi;
 #[cfg(target_os = "none")]
-pub mod pad;
-#[cfg(target_os = "none")]
 pub mod percpu;
 #[cfg(target_os = "none")]
 pub mod processors;
@@ -62,12 +60,10 @@ pub mod replica;
 #[cfg(target_os = "none")]
 pub mod seats;
 #[cfg(target_os = "none")]
-pub mod special;
-#[cfg(target_os = "none")]
-pub mod tcbs;
+pub mod thread;
 #[cfg(target_os = "none")]
 pub mod tick_source;
 #[cfg(target_os = "none")]
-pub mod vector;
-#[cfg(target_os = "none")]
 pub mod visits;
+#[cfg(target_os = "none")]
+pub mod xsave;

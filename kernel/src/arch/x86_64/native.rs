@@ -1,6 +1,6 @@
 //! The names that the kernel outside `arch` knows (`arch/mod.rs`), on the bare machine.
 
-pub use super::asm::{copy_bytes, fill_page, leave};
+pub use super::asm::{copy_bytes, fill_page};
 pub use super::calls::{
     OwnRegisters, SYSTEM_CALL_BYTES, all_registers, set_all_registers, system_call_words,
 };
@@ -11,24 +11,9 @@ pub use super::kernel_tables;
 pub use super::lines::{exists as line_exists, mask, open as open_line, unmask};
 pub use super::local_paths::{is_for_work, returns_at_once};
 pub use super::nmi::report as report_nmis;
-pub use super::percpu::{
-    Cpu, cpu, current, interrupt_noted, interrupt_pending, note_entry, set_current,
-};
+pub use super::percpu::{Cpu, cpu, interrupt_noted, interrupt_pending, note_entry};
 pub use super::physmap::{hardware, phys_to_virt, virt_to_phys};
 pub use super::place::tell as tell_place;
 pub use super::serial::write as console_write;
-pub use super::special::{
-    close as close_fast_path, has_gate as has_vector_gate, is_closed as is_fast_path_closed,
-    update as update_special,
-};
-pub use super::tcbs::VECTOR_AREA as VECTOR_BYTES;
-pub use super::tcbs::{
-    LINKAGE_BASE, STACK_BYTES, STRETCH, TcbRef, frames_of, has_stretch, install, last_version,
-    lookup, lookup_number, remove, set_last_version,
-};
 pub use super::tick_source::{interrupt_at, tick_again};
-pub use super::vector::{
-    abandon as abandon_vector, clear as clear_vector, declare as declare_vector,
-    keeps as keeps_vector, sanitise as sanitise_vector, saved as vector_state,
-};
 pub use super::visits;

@@ -14,7 +14,6 @@
 use core::cell::Cell;
 use core::mem::offset_of;
 
-use super::tcbs::TcbRef;
 use crate::arch::line::Line;
 use crate::between::set::Processors;
 
@@ -148,21 +147,6 @@ pub static BATON_CPU: Cpu = Cpu {
 #[must_use]
 pub fn cpu() -> &'static Cpu {
     &BATON_CPU
-}
-
-/// The thread that runs on this processor.
-#[must_use]
-pub fn current() -> TcbRef {
-    // SAFETY: `rsp0` points at a live tcb from the moment the idle thread is
-    // installed; `activate` is its only writer besides the fast path, and both
-    // write addresses of live tcbs.
-    unsafe { TcbRef::from_address(cpu().tss.rsp0.get()) }
-}
-
-/// Makes `thread` the first current thread; afterwards `switch::activate` and the
-/// fast path do that.
-pub fn set_current(thread: TcbRef) {
-    cpu().tss.rsp0.set(thread.address());
 }
 
 /// Lets interrupts in for a moment; whether any is now waiting to be handled.

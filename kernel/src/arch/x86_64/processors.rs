@@ -15,11 +15,10 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use super::apic::{self, Message};
 use super::cpu::ticks;
 use super::errands::{Errand, ask};
-use super::percpu::{Cpu, cpu, set_current};
-use super::tcbs::TcbRef;
+use super::percpu::{Cpu, cpu};
+use super::thread::{TcbRef, leave, pad, set_current, special};
 use super::{
-    boot, descriptors, features, lines, machine_check, mitigations, replica, seats, special,
-    vectors, visits,
+    boot, descriptors, features, lines, machine_check, mitigations, replica, seats, vectors, visits,
 };
 use crate::arch::{clock, phys_to_virt};
 use crate::between::berth::Berth;
@@ -352,6 +351,7 @@ extern "C" fn main() -> ! {
     }
     // SAFETY: the processor has what the first one has, for which the actions were chosen.
     unsafe { mitigations::join() };
+    pad::init();
     descriptors::join();
     machine_check::init();
     apic::enable();
@@ -371,7 +371,7 @@ extern "C" fn main() -> ! {
         }
         spin_loop();
     }
-    crate::arch::leave(idle)
+    leave(idle)
 }
 
 /// Makes this processor's idle thread, in the frames that the first one has taken for it.

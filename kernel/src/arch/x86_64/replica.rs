@@ -14,10 +14,10 @@ use abi::ThreadId;
 use abi::id::SYSTEM_BASE;
 
 use super::mem::iobitmap;
-use super::percpu::{Cpu, cpu, current};
+use super::percpu::{Cpu, cpu};
 use super::tables::{PORTS_SLOT, STATE_THERE, TCB_ARRAY, TCB_ARRAY_BYTES};
-use super::tcbs::{TcbRef, frames_of};
-use super::{boot, descriptors, kernel_tables, pad, paging, seats, tcbs};
+use super::thread::{TcbRef, current, frames_of, pad, tcbs};
+use super::{boot, descriptors, kernel_tables, paging, seats};
 use crate::arch::line::Line;
 use crate::arch::phys_to_virt;
 use crate::mem::{PhysFrame, frames};

@@ -10,11 +10,12 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use super::frame::{FRAME_SIZE, USER_CS, USER_SS};
 use super::mem::{iobitmap, root};
-use super::pad::NOBODY;
 use super::paging::{Entry, KERNEL_HALF, ROOT, Table, index};
 use super::processors::{own, slot};
-use super::tcbs::{STRETCH, TcbRef, page};
-use super::{asm, kernel_tables, mitigations, special};
+use super::thread::pad::NOBODY;
+use super::thread::special;
+use super::thread::tcbs::{STRETCH, TcbRef, page};
+use super::{asm, kernel_tables, mitigations};
 use crate::arch::phys_to_virt;
 use crate::between::SEATS;
 use crate::mem::{PhysFrame, RootWord, SpaceRef};

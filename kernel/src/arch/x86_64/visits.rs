@@ -11,8 +11,8 @@ use core::sync::atomic::Ordering;
 use super::apic::{self, Message};
 use super::percpu::cpu;
 use super::processors::{self, PATIENCE_US};
-use super::tcbs::{TcbRef, frames_of};
-use super::{local_paths, vectors};
+use super::thread::{TcbRef, frames_of, mend};
+use super::vectors;
 use crate::arch::phys_to_virt;
 use crate::between::berth::Berth;
 use crate::elsewhere::Other;
@@ -24,7 +24,6 @@ pub use super::seats::{
     alone, copy_frame, frames_of_seat, is_up, linkages, may_meet, put_up, put_up_linkages, room,
     shadow, show, take_down, take_linkages, together,
 };
-pub use super::vector::pass as pass_vector;
 
 const PAGE: u64 = 4096;
 const _: () =
@@ -106,5 +105,5 @@ pub fn wait(number: u32, done: &dyn Fn() -> bool) {
 
 /// `thread`, which has come back, may have been in a path of local IPC: it begins anew, or has gone through it.
 pub fn mend(thread: TcbRef) {
-    local_paths::mend(thread.frame(), thread);
+    mend::mend(thread.frame(), thread);
 }

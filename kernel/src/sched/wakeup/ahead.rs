@@ -1,9 +1,9 @@
 //! Looking ahead from a tick to the next one: who sleeps until a time between them.
 
 use super::{CLASSES, DUE, GRAIN_US, WakeupLists};
-use crate::arch::TcbRef;
 use crate::arch::clock::TICK_US;
 use crate::techniques::WAKEUP_LISTS;
+use crate::thread::TcbRef;
 
 /// How many sleepers a look ahead goes through, the most urgent class first: whoever is behind so many others
 /// wakes by a tick.

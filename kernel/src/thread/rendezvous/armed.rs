@@ -3,13 +3,13 @@
 //! `armed.S` and `beside.S` read and write them; the kernel withdraws such a wait before anybody
 //! acts on it.
 
+use crate::thread::TcbRef;
 use core::cell::Cell;
 
 use abi::ThreadId;
 use abi::id::SYSTEM_BASE;
 
 use super::{ARMED, Busy, CODE_SHIFT, busy_word, set_busy, set_code};
-use crate::arch::TcbRef;
 
 /// The partner of a thread whose word is [`ARMED`]: a global id that is nobody's, so that whoever looks
 /// for the partners of all threads ([`awaited`]) looks closer.

@@ -1,12 +1,13 @@
 //! A root task with two ordinary tasks below it, and what they ask of the kernel.
 
 use abi::{CallError, Ceilings, Numbers, ThreadId, Time};
-use kernel::arch::{TcbRef, cpu, set_current};
+use kernel::arch::cpu;
 use kernel::check;
 use kernel::control::schedule;
 use kernel::control::thread_control::{After, Form, Request, in_form};
 use kernel::space::SpaceRef;
 use kernel::space::task_control::{Gift as Limits, task_control};
+use kernel::thread::{TcbRef, set_current};
 
 use super::Machine;
 use super::tasks::{machine, make};

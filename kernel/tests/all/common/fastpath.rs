@@ -4,10 +4,11 @@
 
 use abi::id::THREAD_BITS;
 use abi::{MsgTag, ThreadId, utcb};
-use kernel::arch::{TcbRef, cpu, set_current};
+use kernel::arch::cpu;
 use kernel::thread;
 use kernel::thread::rendezvous::{self, Busy};
 use kernel::thread::tcb::{ARMED, USES_VECTOR};
+use kernel::thread::{TcbRef, set_current};
 use kernel::usermem::Utcb;
 
 const ARMED_VECTOR: u8 = ARMED | USES_VECTOR;

@@ -6,13 +6,13 @@ use std::cell::Cell;
 
 use abi::id::USER_BASE;
 use abi::{MsgTag, ThreadId, utcb};
-use kernel::arch::{TcbRef, current, set_current};
 use kernel::control::arm;
 use kernel::ipc::wait;
 use kernel::local;
 use kernel::thread;
 use kernel::thread::rendezvous::{self, Busy};
 use kernel::thread::tcb::{Resume, USES_VECTOR};
+use kernel::thread::{TcbRef, current, set_current};
 use kernel::usermem::Utcb;
 
 use super::players::Players;

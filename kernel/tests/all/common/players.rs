@@ -7,7 +7,7 @@ use abi::id::USER_BASE;
 use abi::syscall::exregs as bit;
 use abi::utcb::ERROR_CODE;
 use abi::{IpcError, MsgTag, ThreadId, Time, Timeouts};
-use kernel::arch::{TcbRef, cpu, current, entry, set_current};
+use kernel::arch::{cpu, entry};
 use kernel::control::exregs::{Registers, exchange_registers};
 use kernel::control::lifecycle;
 use kernel::control::schedule::state_of;
@@ -18,7 +18,7 @@ use kernel::mem::RootWord;
 use kernel::space::SpaceRef;
 use kernel::thread::rendezvous::{Busy, Waits};
 use kernel::thread::tcb::Resume;
-use kernel::thread::{lookup, own};
+use kernel::thread::{TcbRef, current, lookup, own, set_current};
 use kernel::usermem::Utcb;
 use kernel::{check, ipc, sched};
 

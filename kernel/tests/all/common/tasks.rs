@@ -4,14 +4,14 @@
 use abi::id::USER_BASE;
 use abi::syscall::Call;
 use abi::{Fpage, Rights, ThreadId, utcb};
-use kernel::arch::{TcbRef, cpu, current, set_current};
+use kernel::arch::cpu;
 use kernel::call::dispatch;
 use kernel::control::lifecycle;
 use kernel::ipc;
 use kernel::mem::RootWord;
 use kernel::space::spaces;
 use kernel::space::{SpaceRef, space_control};
-use kernel::thread::own;
+use kernel::thread::{TcbRef, current, own, set_current};
 use kernel::usermem::Utcb;
 
 use super::Machine;

@@ -4,10 +4,10 @@
 use abi::ThreadId;
 use abi::lrpc::Status;
 use abi::syscall::Call;
-use kernel::arch::{TcbRef, cpu, entry, set_current};
+use kernel::arch::{cpu, entry};
 use kernel::space::SpaceRef;
-use kernel::thread::lookup;
 use kernel::thread::tcb::Resume;
+use kernel::thread::{TcbRef, lookup, set_current};
 use kernel::{check, sched};
 
 use crate::common::tasks::{QUIET_LINE, UTCBS, thread};

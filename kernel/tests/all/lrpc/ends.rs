@@ -3,10 +3,11 @@
 use abi::ThreadId;
 use abi::lrpc::{Status, control as what, step};
 use abi::syscall::Call;
-use kernel::arch::{cpu, set_current};
+use kernel::arch::cpu;
 use kernel::control;
 use kernel::ipc::wait;
 use kernel::lrpc::visit_of;
+use kernel::thread::set_current;
 use kernel::thread::state::State;
 use kernel::thread::tcb::Resume;
 

@@ -13,13 +13,12 @@ use crate::common::tasks::{UTCBS, ipc, registers, thread};
 use abi::lrpc::{Status, control as what, step};
 use abi::syscall::Call;
 use abi::{Fpage, MsgTag, Rights, ThreadId};
-use kernel::arch::{current, set_current};
 use kernel::control::lifecycle;
 use kernel::ipc::wait;
 use kernel::lrpc::visit_of;
-use kernel::thread::lookup;
 use kernel::thread::state::State;
 use kernel::thread::tcb::{ELSEWHERE, Resume};
+use kernel::thread::{current, lookup, set_current};
 use kernel::{lrpc, sched};
 
 use play::{

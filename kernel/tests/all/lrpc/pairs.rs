@@ -2,15 +2,14 @@
 
 use abi::ThreadId;
 use abi::lrpc::{Status, control as what, step};
-use kernel::arch::TcbRef;
 use kernel::control::exregs::{Registers, exchange_registers};
 use kernel::elsewhere;
 use kernel::ipc::wait;
 use kernel::lrpc::revocation::control;
 use kernel::lrpc::visit_of;
-use kernel::thread::rendezvous;
 use kernel::thread::state::State;
 use kernel::thread::tcb::USES_VECTOR;
+use kernel::thread::{TcbRef, rendezvous};
 
 use crate::common::tasks::thread;
 use crate::lrpc::play::{COOKIE, Play, bind, calls, checked, returns, set_priority, status};

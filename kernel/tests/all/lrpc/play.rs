@@ -2,7 +2,7 @@
 
 use abi::syscall::Call;
 use abi::{MsgTag, ThreadId};
-use kernel::arch::{TcbRef, cpu, current, entry, set_current};
+use kernel::arch::{cpu, entry};
 use kernel::control::lifecycle;
 use kernel::ipc::wait;
 use kernel::lrpc::{call, give_back};
@@ -10,6 +10,7 @@ use kernel::mem::Step;
 use kernel::space::SpaceRef;
 use kernel::thread::state::State;
 use kernel::thread::tcb::Resume;
+use kernel::thread::{TcbRef, current, set_current};
 use kernel::{check, lrpc, sched};
 
 use crate::common::Machine;

@@ -4,13 +4,13 @@ use std::cell::Cell;
 
 use abi::ThreadId;
 use abi::lrpc::control as what;
-use kernel::arch::TcbRef;
 use kernel::elsewhere;
 use kernel::ipc::cancel::cancel;
 use kernel::ipc::wait;
 use kernel::lrpc::revocation::control;
 use kernel::lrpc::visit_of;
 use kernel::space::SpaceRef;
+use kernel::thread::TcbRef;
 use kernel::thread::state::State;
 
 use crate::common::tasks::{UTCBS, thread};

@@ -7,7 +7,7 @@ use abi::ThreadId;
 use abi::lrpc::Status;
 use abi::syscall::Call;
 use kernel::arch::visits::{accept, enter, linkages, other, runs, set_processors, shadow};
-use kernel::arch::{TcbRef, clock, cpu, current, set_current};
+use kernel::arch::{clock, cpu};
 use kernel::between::SEATS;
 use kernel::control::processor;
 use kernel::elsewhere::{self, Other};
@@ -18,7 +18,7 @@ use kernel::sched;
 use kernel::thread::linkage::PLACE;
 use kernel::thread::rendezvous::{self, Busy};
 use kernel::thread::tcb::Resume;
-use kernel::thread::{RecordRef, lookup};
+use kernel::thread::{RecordRef, TcbRef, current, lookup, set_current};
 
 use crate::common::tasks::registers;
 

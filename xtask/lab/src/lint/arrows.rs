@@ -46,7 +46,7 @@ const ROOMS: [&str; 25] = [
 const MACHINE: &str = "arch";
 /// Rooms of which a processor has a half: a file or a folder of this name in the processor's, and the name by which
 /// the kernel outside `arch` knows the chosen processor's.
-const HALVES: [&str; 2] = ["entry", "mem"];
+const HALVES: [&str; 3] = ["entry", "mem", "thread"];
 /// Macros are known at the crate's root, wherever they are.
 const MACROS: [(&str, &str); 1] = [("kprintln", MACHINE)];
 /// Arrows that run up, with the reason (docs/decisions/0121-what-is-above-what.md).

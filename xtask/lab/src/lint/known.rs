@@ -36,7 +36,7 @@ const BOOL_PARAMETERS: &[(&str, &str, &str)] = &[
     ("kernel/src/arch/x86_64/asm.rs", "write_gs_base", "whether the processor has an instruction"),
     ("kernel/src/arch/x86_64/machine_error.rs", "is_survivable", "a bit that the processor told"),
     ("kernel/src/arch/x86_64/entry/boot_sequence.rs", "must", "a condition that is asserted"),
-    ("kernel/src/arch/x86_64/vector.rs", "survivors", "whether the processor has an instruction"),
+    ("kernel/src/arch/x86_64/xsave.rs", "survivors", "whether the processor has an instruction"),
     ("kernel/src/check/mod.rs", "note", "a condition that is asserted"),
     ("kernel/src/check/mod.rs", "tell", "a condition that is asserted"),
     ("kernel/src/ipc/finish.rs", "next_phase", "what `settle` has just answered"),

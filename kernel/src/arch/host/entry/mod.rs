@@ -1,7 +1,7 @@
 //! Nobody enters the kernel: the tests call it.
 
-use super::threads::TcbRef;
 use crate::resume;
+use crate::thread::TcbRef;
 use crate::thread::tcb::Resume;
 
 /// Goes on with what `current` was doing; returns who runs next.

@@ -1,7 +1,7 @@
 //! The ways into the kernel: none from user mode yet.
 
-use crate::arch::TcbRef;
 use crate::resume;
+use crate::thread::TcbRef;
 
 /// Goes on with what `current` was doing; returns who runs next.
 #[must_use]

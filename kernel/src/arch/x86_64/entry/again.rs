@@ -6,7 +6,7 @@ use super::{armed, trap};
 use crate::arch::x86_64::asm;
 use crate::arch::x86_64::frame::VECTOR_CALL;
 use crate::arch::x86_64::percpu::cpu;
-use crate::arch::x86_64::tcbs::TcbRef;
+use crate::arch::x86_64::thread::tcbs::TcbRef;
 use crate::arch::x86_64::vectors::exception;
 use crate::control::foreign;
 use crate::ipc::kernel_message;

@@ -11,11 +11,11 @@ use abi::syscall::Call;
 use super::visitors;
 use crate::arch::x86_64::asm::write_gs_base;
 use crate::arch::x86_64::features::{self, Features};
-use crate::arch::x86_64::local_paths::{self, completion_point};
-use crate::arch::x86_64::pad::{self, PAD};
-use crate::arch::x86_64::percpu::{self, cpu};
-use crate::arch::x86_64::special;
-use crate::arch::x86_64::tcbs::TcbRef;
+use crate::arch::x86_64::local_paths::completion_point;
+use crate::arch::x86_64::percpu::cpu;
+use crate::arch::x86_64::thread::pad::{self, PAD};
+use crate::arch::x86_64::thread::tcbs::TcbRef;
+use crate::arch::x86_64::thread::{current, mend, special};
 use crate::ipc;
 use crate::local;
 use crate::thread::rendezvous::{self, Busy};
@@ -60,14 +60,14 @@ pub fn leave(next: TcbRef) -> u64 {
 pub extern "C" fn enter() -> TcbRef {
     let frame = pad::frame();
     // On another processor than the first a visitor runs there, or on a shadow.
-    let Some(last) = PAD.thread.get() else { visitors::came(percpu::current().frame()) };
+    let Some(last) = PAD.thread.get() else { visitors::came(current().frame()) };
     rendezvous::set_busy(last, Busy::Ready);
     let current = last.space().map_or(ThreadId::NIL, |space| space.task.current_word.read());
     let hidden = current.0 != last.utcb.get();
     let claimed = if hidden { local::claimed(last, current) } else { None };
     let thread = claimed.unwrap_or(last);
     cpu().tss.rsp0.set(thread.address());
-    local_paths::mend(frame, thread);
+    mend::mend(frame, thread);
     if thread != last {
         local::handed_over(last, thread, completion_point());
     }

@@ -8,8 +8,9 @@ use crate::arch::x86_64::boot::{KERNEL_BASE, PROTOCOL_MULTIBOOT2, PROTOCOL_PVH, 
 use crate::arch::x86_64::cpu::{EXIT_FAILURE, EXIT_PORT};
 use crate::arch::x86_64::features::{self, Features};
 use crate::arch::x86_64::mem::{iobitmap, root};
-use crate::arch::x86_64::percpu::{cpu, set_current};
-use crate::arch::x86_64::tcbs::TcbRef;
+use crate::arch::x86_64::percpu::cpu;
+use crate::arch::x86_64::thread::tcbs::TcbRef;
+use crate::arch::x86_64::thread::{current, leave, pad, set_current, special};
 use crate::arch::x86_64::{
     boot, descriptors, kernel_half, kernel_tables, lines, machine_check, physmap, processors,
     tick_source,
@@ -38,7 +39,7 @@ global_asm!(
 extern "C" fn boot_main(protocol: u32, information: u32) -> ! {
     // SAFETY: `boot.S` comes here once, on its own tables and stack.
     let handover = unsafe { boot_start::start(protocol, information) };
-    arch::leave(begin(&handover))
+    leave(begin(&handover))
 }
 
 /// Starts the kernel on a booted machine; returns the first thread to run.
@@ -65,7 +66,9 @@ pub fn begin(handover: &Handover) -> TcbRef {
         panic!("the kernel's memory is too small for the I/O bitmap; give the machine more memory");
     }
     set_current(own::make_idle(RootWord::of_kernel(handover.tables.root)));
+    pad::init();
     descriptors::init();
+    special::update(current());
     machine_check::init();
     find_lines(handover);
     processors::start_all(handover.madt.as_ref(), handover.trampoline, handover.tables.root);

@@ -16,8 +16,9 @@ use crate::arch::x86_64::mitigations::Actions;
 use crate::arch::x86_64::percpu::{
     self, BESIDE, CURRENT, Cpu, GATE, GATE_ARMED, GATE_VECTOR, LIMIT, LIMITS_OPEN, USER_RDI,
 };
-use crate::arch::x86_64::tcbs::{LINKAGE_BASE, TCB_FIRST, TCB_MASK};
-use crate::arch::x86_64::{pad, patch, vector};
+use crate::arch::x86_64::thread::pad;
+use crate::arch::x86_64::thread::tcbs::{LINKAGE_BASE, TCB_FIRST, TCB_MASK};
+use crate::arch::x86_64::{patch, xsave};
 use crate::control::foreign;
 use crate::ipc::simple_string;
 use crate::mem::AddressSpace;
@@ -109,7 +110,7 @@ global_asm!(
     VECTOR_AREA = const offset_of!(Tcb, vector_area),
     X87_SURVIVES_LOAD = const Features::X87_SURVIVES_LOAD.bits(),
     X87_SURVIVES_RESET = const Features::X87_SURVIVES_RESET.bits(),
-    INITIAL = sym vector::INITIAL,
+    INITIAL = sym xsave::INITIAL,
     LIMITS_OPEN = const LIMITS_OPEN,
     PARTNER = const offset_of!(Tcb, partner),
     RESUME = const offset_of!(Tcb, resume),
@@ -153,7 +154,7 @@ global_asm!(
     GATE_VECTOR = const GATE_VECTOR,
     VECTOR_INITIAL = const offset_of!(Tcb, vector_initial),
     VECTOR_FROM = const offset_of!(Tcb, vector_from),
-    MXCSR = const vector::MXCSR,
+    MXCSR = const xsave::MXCSR,
     DEAD_OPEN = const rendezvous::DEAD_OPEN as u32,
     DEAD_CLOSED = const rendezvous::DEAD_CLOSED as u32,
     KEPT_OPEN = const rendezvous::KEPT_OPEN as u32,

@@ -7,9 +7,10 @@ use super::{again, armed};
 use crate::arch::x86_64::asm::{read_bases, write_fs_base, write_gs_base};
 use crate::arch::x86_64::cpu::{read_cr3, write_cr3};
 use crate::arch::x86_64::features::{self, Features};
-use crate::arch::x86_64::percpu::{cpu, current};
-use crate::arch::x86_64::tcbs::TcbRef;
-use crate::arch::x86_64::{mitigations, special, vector};
+use crate::arch::x86_64::percpu::cpu;
+use crate::arch::x86_64::thread::tcbs::TcbRef;
+use crate::arch::x86_64::thread::{current, special, vector};
+use crate::arch::x86_64::{mitigations, xsave};
 use crate::elsewhere;
 use crate::ipc::wait;
 use crate::local;
@@ -120,7 +121,7 @@ fn switch(from: TcbRef, to: TcbRef) {
     }
     match (from.uses_vector(), to.uses_vector()) {
         (_, true) => vector::load(to),
-        (true, false) => vector::reset(),
+        (true, false) => xsave::reset(),
         (false, false) => {}
     }
     if to.is_foreign() {

@@ -15,16 +15,17 @@ use super::{asked, switch};
 use crate::arch::preemption;
 use crate::arch::x86_64::apic::{self, Message};
 use crate::arch::x86_64::asm::{
-    copy_frame, fault_address, leave, read_bases, write_fs_base, write_gs_base,
+    copy_frame, fault_address, read_bases, write_fs_base, write_gs_base,
 };
 use crate::arch::x86_64::cpu::{read_cr3, write_cr3};
 use crate::arch::x86_64::features::{self, Features};
 use crate::arch::x86_64::frame::{FRAME_SIZE, Frame, USER_CS, USER_SS, VECTOR_CALL};
-use crate::arch::x86_64::pad::{self, PAD, PAD_TCB};
 use crate::arch::x86_64::paging::{Entry, Table};
-use crate::arch::x86_64::percpu::{self, cpu, set_current};
-use crate::arch::x86_64::tcbs::TcbRef;
-use crate::arch::x86_64::{mitigations, processors, seats, special, vector, vectors};
+use crate::arch::x86_64::percpu::cpu;
+use crate::arch::x86_64::thread::pad::{self, PAD, PAD_TCB};
+use crate::arch::x86_64::thread::tcbs::TcbRef;
+use crate::arch::x86_64::thread::{current, leave, set_current, special, vector};
+use crate::arch::x86_64::{mitigations, processors, seats, vectors, xsave};
 use crate::between::berth::{Berth, OtherSide, Stand};
 use crate::irq::watch::LOOKS;
 
@@ -123,7 +124,7 @@ pub fn passes_on(vector: u64) -> bool {
 /// registers in `frame`, below the current tcb.
 pub extern "C" fn came(frame: Frame) -> ! {
     let vector = frame.vector.get();
-    let current = percpu::current();
+    let current = current();
     if core::ptr::eq(frame, pad::frame()) {
         // SAFETY: as in `welcome`: it has been accepted and not yet given back.
         let visitor = unsafe { TcbRef::from_address(processors::own().berth.visitor()) };
@@ -203,7 +204,7 @@ fn keep(visitor: TcbRef) {
     }
     if visitor.uses_vector() {
         vector::save(visitor);
-        vector::reset();
+        xsave::reset();
     }
 }
 
@@ -220,7 +221,7 @@ extern "C" fn give_back(vector: u64) -> ! {
         asked::serve();
     }
     look_out(berth);
-    leave(percpu::current())
+    leave(current())
 }
 
 /// Lets in who comes soon, without having to be interrupted; then this does not return.

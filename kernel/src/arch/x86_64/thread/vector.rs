@@ -12,43 +12,19 @@
 use core::arch::asm;
 use core::cell::Cell;
 
-use super::features::{self, Features};
-use super::physmap::virt_to_phys;
 use super::special;
 use super::tcbs::{TcbRef, VECTOR_AREA};
+use crate::arch::virt_to_phys;
+use crate::arch::x86_64::features::{self, Features};
+use crate::arch::x86_64::xsave::{
+    FCW_INITIAL, HEADER, HEADER_BYTES, MXCSR, MXCSR_INITIAL, reset, restore,
+};
 use crate::mem::PhysFrame;
 use crate::thread::tcb::{USES_VECTOR, Vectors};
 
-/// Offset of MXCSR in an area.
-pub const MXCSR: usize = 24;
-/// Offset of XSAVE's header.
-const HEADER: usize = 512;
-/// Its size.
-const HEADER_BYTES: usize = 64;
 /// Offset in a thread's frame of the area that holds nothing but its control words.
 const INITIAL_AT: u64 = 3072;
 const _: () = assert!(INITIAL_AT >= features::XSAVE_LIMIT as u64 && INITIAL_AT.is_multiple_of(64));
-/// Control words of a new thread.
-const FCW_INITIAL: u16 = 0x037F;
-const MXCSR_INITIAL: u32 = 0x1F80;
-
-/// An area with which XRSTOR makes everything initial (FXRSTOR likewise).
-#[repr(C, align(64))]
-pub struct Area([u8; 576]);
-
-/// The initial state.
-pub static INITIAL: Area = Area::with_components(0);
-
-impl Area {
-    const fn with_components(components: u8) -> Self {
-        let mut bytes = [0; 576];
-        [bytes[0], bytes[1]] = FCW_INITIAL.to_le_bytes();
-        [bytes[MXCSR], bytes[MXCSR + 1], ..] = MXCSR_INITIAL.to_le_bytes();
-        bytes[HEADER] = components;
-        Self(bytes)
-    }
-}
-
 /// Gives a new thread the initial state. Its frame has arbitrary content. Where there is
 /// XSAVE, a header without components says that nothing beside it and MXCSR counts, and
 /// the processor leaves the rest where it is, or writes it before it reads it; where there
@@ -179,59 +155,4 @@ pub fn load(thread: TcbRef) {
         // SAFETY: the area begins with a control word; no exception is pending.
         unsafe { asm!("fldcw word ptr [{}]", in(reg) from, options(nostack)) };
     }
-}
-
-/// Makes all registers initial.
-pub fn reset() {
-    // SAFETY: the area is a valid one.
-    unsafe { restore((&raw const INITIAL).cast()) };
-}
-
-/// Loads the registers from `area`, and what the instruction may leave of others is not
-/// theirs any more: AMD's x87 instruction and data pointers.
-///
-/// # Safety
-/// `area` must hold a state that the processor accepts.
-unsafe fn restore(area: *const u8) {
-    let features = features::in_use();
-    if features.intersects(Features::X87_SURVIVES_LOAD | Features::X87_SURVIVES_RESET) {
-        // SAFETY: clears the x87 unit; nobody's state is in the registers any more.
-        unsafe { asm!("fninit", options(nomem, nostack)) };
-    }
-    // SAFETY: the caller vouches for the area.
-    unsafe {
-        if features.contains(Features::XSAVE) {
-            asm!("xrstor64 [{}]", in(reg) area, in("eax") !0u32, in("edx") !0u32, options(nostack));
-        } else {
-            asm!("fxrstor64 [{}]", in(reg) area, options(nostack));
-        }
-    }
-}
-
-/// What of the x87 pointers survives the loading of another state: found out by trying.
-/// Processors of AMD load them only together with a pending exception.
-///
-/// # Safety
-/// At boot, with XCR0 set up if `xsave`.
-#[must_use]
-pub unsafe fn survivors(xsave: bool) -> Features {
-    static LOADED: Area = Area::with_components(1);
-    let survives = |area: &Area| {
-        let (number, mut environment) = (0_u32, [0_u32; 7]);
-        // SAFETY: the area is a valid one; the environment takes 28 bytes.
-        unsafe {
-            asm!("fninit", "fild dword ptr [{}]", in(reg) &raw const number, options(nostack));
-            if xsave {
-                asm!("xrstor64 [{}]", in(reg) area, in("eax") !0u32, in("edx") !0u32, options(nostack));
-            } else {
-                asm!("fxrstor64 [{}]", in(reg) area, options(nostack));
-            }
-            asm!("fnstenv [{}]", "fninit", in(reg) &raw mut environment, options(nostack));
-        }
-        environment[3] != 0 || environment[5] != 0
-    };
-    let mut found = Features::empty();
-    found.set(Features::X87_SURVIVES_LOAD, survives(&LOADED));
-    found.set(Features::X87_SURVIVES_RESET, survives(&INITIAL));
-    found
 }

@@ -7,8 +7,8 @@ use core::mem::{offset_of, size_of};
 
 use abi::ThreadId;
 
-use super::frame::{FRAME_SIZE, Frame, TrapFrame, USER_CS, USER_SS};
 use super::tcbs::TcbRef;
+use crate::arch::x86_64::frame::{FRAME_SIZE, Frame, TrapFrame, USER_CS, USER_SS};
 use crate::thread::tcb::{TCB_SIZE, Tcb};
 
 /// Bytes of stack below the pad's tcb; together they end before the page does, so that no

@@ -18,9 +18,10 @@ use core::ptr::NonNull;
 use abi::ThreadId;
 use abi::id::{THREAD_BITS, USER_BASE};
 
-use super::features::XSAVE_LIMIT;
-use super::frame::{FRAME_SIZE, Frame, TrapFrame};
-use super::physmap::{phys_to_virt, virt_to_phys};
+use crate::arch::x86_64::features::XSAVE_LIMIT;
+use crate::arch::x86_64::frame::{FRAME_SIZE, Frame, TrapFrame};
+use crate::arch::x86_64::{asm, kernel_tables};
+use crate::arch::{phys_to_virt, virt_to_phys};
 use crate::mem::MarkerRef;
 use crate::mem::frames::{self, PhysFrame};
 use crate::thread::tcb::{BLOCK_BITS, BLOCK_SIZE, TCB_SIZE, Tcb};
@@ -158,7 +159,7 @@ pub const STRETCH: u32 = 1 << (21 - BLOCK_BITS);
 /// Whether any number of the stretch that `number` is in may be somebody's.
 #[must_use]
 pub fn has_stretch(number: u32) -> bool {
-    super::kernel_tables::has_leaf(block(number))
+    kernel_tables::has_leaf(block(number))
 }
 
 /// Address of the lower page of block `number`.
@@ -174,7 +175,7 @@ pub const fn page(number: u32) -> u64 {
 
 /// The leaf entry that maps the upper page of block `number`.
 fn entry(number: u32) -> Option<*mut u64> {
-    super::kernel_tables::leaf_entry(block(number) + 4096, new_table)
+    kernel_tables::leaf_entry(block(number) + 4096, new_table)
 }
 
 /// A frame for one of the array's own tables, for good.
@@ -192,7 +193,7 @@ const VERSION_SHIFT: u32 = 1;
 /// It survives the thread.
 #[must_use]
 pub fn last_version(number: u32) -> u32 {
-    version_in(super::kernel_tables::read_leaf(block(number)))
+    version_in(kernel_tables::read_leaf(block(number)))
 }
 
 /// The version in the entry of a lower page.
@@ -209,7 +210,7 @@ const fn lower_entry(version: u32) -> u64 {
 /// own tables. There always is while the thread exists.
 #[must_use]
 pub fn set_last_version(number: u32, version: u32) -> Option<()> {
-    let slot = super::kernel_tables::leaf_entry(block(number), new_table)?;
+    let slot = kernel_tables::leaf_entry(block(number), new_table)?;
     // SAFETY: the slot is the leaf entry of a lower page, and stays non-present.
     unsafe { slot.write(lower_entry(version)) };
     Some(())
@@ -237,7 +238,7 @@ pub fn install(id: ThreadId, vector: PhysFrame, top: PhysFrame) -> Option<TcbRef
             lower.write(lower_entry(id.version()));
         }
     }
-    super::asm::invlpg(block(number) + 4096);
+    asm::invlpg(block(number) + 4096);
     let tcb = address_of(number) as *mut Tcb;
     // SAFETY: the block was just mapped and is nobody else's.
     let thread = unsafe {
@@ -262,14 +263,14 @@ pub fn remove(number: u32) -> [Option<PhysFrame>; 2] {
     // mapped read-only.
     let top = PhysFrame::at(unsafe { slot.read() } & ADDRESS);
     // SAFETY: as above.
-    unsafe { slot.write(super::kernel_tables::null_entry()) };
-    super::asm::invlpg(block(number) + 4096);
+    unsafe { slot.write(kernel_tables::null_entry()) };
+    asm::invlpg(block(number) + 4096);
     [Some(vector), Some(top)]
 }
 
 /// The addresses of the two frames of `thread`; for checks.
 #[must_use]
 pub fn frames_of(thread: TcbRef) -> [u64; 2] {
-    let top = super::kernel_tables::read_leaf(block(thread.id.get().number()) + 4096);
+    let top = kernel_tables::read_leaf(block(thread.id.get().number()) + 4096);
     [virt_to_phys(thread.vector_area()), top & ADDRESS]
 }

@@ -10,6 +10,7 @@ use abi::ThreadId;
 use abi::id::THREAD_BITS;
 
 use super::frame::{FRAME_SIZE, Frame, TrapFrame};
+use super::percpu::cpu;
 use crate::mem::{MarkerRef, PhysFrame};
 use crate::thread::tcb::{BLOCK_SIZE, TCB_SIZE, Tcb, USES_VECTOR, Vectors};
 
@@ -17,12 +18,6 @@ use crate::thread::tcb::{BLOCK_SIZE, TCB_SIZE, Tcb, USES_VECTOR, Vectors};
 pub const STACK_BYTES: usize = BLOCK_SIZE / 2 - TCB_SIZE - FRAME_SIZE;
 /// Bytes of a vector state: RV64IMAC has none.
 pub const VECTOR_BYTES: usize = 0;
-
-/// The array's own memory.
-pub mod kernel_tables {
-    /// Leaf tables that the array can need.
-    pub const RESERVED_FRAMES: u64 = 0;
-}
 
 /// A pointer to a tcb of an allocated block.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -158,14 +153,22 @@ pub fn has_vector_gate() -> bool {
 /// There is no fast path that a thread could be too special for.
 pub fn update_special(_thread: TcbRef) {}
 
-/// There are no stubs: nobody waits where user mode could wake him.
+/// No vector state.
+pub fn pass_vector(_from: TcbRef, _to: TcbRef) {}
+
+/// The thread that runs on this processor.
+///
+/// # Panics
+/// If [`set_current`] has not been called: boot makes the idle thread current first.
 #[must_use]
-pub fn returns_at_once(_ip: u64) -> bool {
-    false
+pub fn current() -> TcbRef {
+    let Some(thread) = NonNull::new(cpu().current.get() as *mut Tcb) else {
+        panic!("nobody runs yet: boot has to make the idle thread current first");
+    };
+    TcbRef(thread)
 }
 
-/// There are no stubs: nobody waits for a critical section's work.
-#[must_use]
-pub fn is_for_work(_ip: u64) -> bool {
-    false
+/// Makes `thread` current.
+pub fn set_current(thread: TcbRef) {
+    cpu().current.set(thread.0.as_ptr() as u64);
 }

@@ -4,13 +4,13 @@
 //! (`sched::keep_watch`). The fast path's limits are closed for them (`percpu`), so that leaving
 //! them always passes through `entry::switch`, or through `vector.S`, `armed.S`, `beside.S` or `foreign.S`, which do the same.
 
-use super::features::{self, Features};
-use super::percpu::{GATE_ARMED, GATE_BESIDE, GATE_VECTOR, LIMITS_OPEN, cpu};
 use super::tcbs::TcbRef;
+use crate::arch::x86_64::features::{self, Features};
+use crate::arch::x86_64::percpu::{GATE_ARMED, GATE_BESIDE, GATE_VECTOR, LIMITS_OPEN, cpu};
 use crate::thread::tcb::{ARMED, USES_VECTOR};
 
 /// Whether open limits are possible: they promise WRGSBASE (`switch::activate`).
-pub(super) fn fast() -> bool {
+pub(crate) fn fast() -> bool {
     crate::techniques::FAST_PATH && features::in_use().contains(Features::FSGSBASE)
 }
 
