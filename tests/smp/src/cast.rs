@@ -183,8 +183,7 @@ extern "C" fn run() -> ! {
     let count = &COUNTS[place];
     match PARTS[place].load(Ordering::Relaxed) {
         0 => loop {
-            count.fetch_add(1, Ordering::Relaxed);
-            core::hint::spin_loop();
+            alone::end_turn(count.fetch_add(1, Ordering::Relaxed));
         },
         1 => serve(count),
         2 => loop {
@@ -194,8 +193,7 @@ extern "C" fn run() -> ! {
         3 => loop {
             let own = OWN_ADDRESSES[place].load(Ordering::Relaxed);
             let _ = machine::read(if own == 0 { ADDRESS.load(Ordering::Relaxed) } else { own });
-            count.fetch_add(1, Ordering::Relaxed);
-            core::hint::spin_loop();
+            alone::end_turn(count.fetch_add(1, Ordering::Relaxed));
         },
         4 => loop {
             let round = count.fetch_add(1, Ordering::Relaxed);
@@ -243,8 +241,7 @@ fn talk_alone(part: u64, place: usize, count: &AtomicU64) -> ! {
         21 => hidden::enter(count),
         22 => loop {
             let _ = machine::read_port(tables::PORT);
-            count.fetch_add(1, Ordering::Relaxed);
-            core::hint::spin_loop();
+            alone::end_turn(count.fetch_add(1, Ordering::Relaxed));
         },
         23 => visits::agree(),
         24 => visits::lend(count),

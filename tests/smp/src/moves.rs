@@ -9,6 +9,7 @@ use abi::{ThreadId, Time, utcb};
 use root_harness::{Verdict, verdict};
 use runtime::{Msg, ipc, kernel, schedule};
 
+use crate::alone::end_turn;
 use crate::cast::{self, Actor, PLACES, Part};
 use crate::talks::{counts_on, none_wrong, rest};
 use crate::{busy, clock, last, machine, processors};
@@ -265,7 +266,7 @@ pub fn move_about(count: &AtomicU64) -> ! {
 
 /// Deletes each victim, once.
 pub fn delete(count: &AtomicU64) -> ! {
-    let mut last = 0;
+    let (mut last, mut looks) = (0, 0);
     loop {
         let victim = VICTIM.load(Ordering::Relaxed);
         if victim != last {
@@ -275,7 +276,8 @@ pub fn delete(count: &AtomicU64) -> ! {
             }
             count.fetch_add(1, Ordering::Relaxed);
         }
-        spin_loop();
+        looks += 1;
+        end_turn(looks);
     }
 }
 
