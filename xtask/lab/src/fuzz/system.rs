@@ -54,7 +54,7 @@ pub struct Round {
 /// The runs that belong to the tests, and their suites: as many calls as take a minute or two; before a release ten
 /// million.
 pub const SHORT: [(&str, Round); 2] =
-    [("fuzz-system", short_on(1, 150_000)), ("fuzz-system-2-processors", short_on(2, 50_000))];
+    [("fuzz-system", short_on(1, 60_000)), ("fuzz-system-2-processors", short_on(2, 50_000))];
 
 /// A run of so many `calls`, on `cpus` processors in turns.
 const fn short_on(cpus: u32, calls: u64) -> Round {
