@@ -126,6 +126,8 @@ pub enum Urgency {
     Ordinary,
     /// Runs when no ordinary one can, in turns with others like it.
     Background,
+    /// Runs before all ordinary ones, in turns with others like it, as long as it is let.
+    Boosted,
 }
 
 /// What a thread has of the processor beside others that can run.

@@ -12,6 +12,7 @@ use crate::account::Charge;
 use crate::call::{TABLE, Table};
 use crate::machine::{Access, MachineThread, Reply, Urgency};
 use crate::mm::policy::Policy;
+use crate::process::boost::Credit;
 use crate::process::processors::Whereabouts;
 use crate::process::seccomp::Filter;
 use crate::process::share::Tuning;
@@ -104,6 +105,8 @@ pub struct Thread {
     pub tuning: Cell<Tuning>,
     /// How urgent that makes it.
     pub urgency: Cell<Urgency>,
+    /// What it may still have before others ([`crate::process::boost`]).
+    pub credit: Credit,
     /// The lender knows it ([`crate::process::share`]).
     pub is_listed: Cell<bool>,
     /// The access of the fault it is in.
@@ -150,6 +153,7 @@ impl Thread {
             memory_policy: Cell::default(),
             tuning: Cell::default(),
             urgency: Cell::default(),
+            credit: Credit::default(),
             is_listed: Cell::default(),
             fault_access: Cell::new(Access::empty()),
             trace: RefCell::default(),

@@ -40,6 +40,9 @@ impl Unix {
     /// `thread` has raised an event, which is to be handled now. If it is to go on at once, others who can run do
     /// so first.
     pub fn give_turn_next(&self, thread: &Rc<Thread>) {
+        if thread.credit.is_first() {
+            return;
+        }
         let giver = TurnGiver { thread: thread.clone(), is_second: false };
         self.run_queue.later(Rc::new(giver));
     }

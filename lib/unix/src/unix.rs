@@ -20,6 +20,7 @@ use crate::keys::Keys;
 use crate::log::Log;
 use crate::machine::{Access, Machine, MachineThread, Packet, Reply};
 use crate::memory::Memory;
+use crate::process::boost::Boost;
 use crate::process::namespace::FIRST_IPC;
 use crate::process::processors::Processors;
 use crate::process::share::Lender;
@@ -59,6 +60,8 @@ pub struct Unix {
     pub processors: Processors,
     /// Who gets on in the background.
     pub lender: Lender,
+    /// Who goes first for a while.
+    pub(crate) boost: Boost,
     /// Mounted file systems.
     pub fs: Filesystems,
     /// System V's objects.
@@ -100,6 +103,7 @@ impl Unix {
             processors: Processors::new(&*machine),
             machine,
             lender: Lender::default(),
+            boost: Boost::default(),
             fs: Filesystems::new(&memory),
             mm: mm::Shared::new(&memory),
             memory,

@@ -12,6 +12,7 @@ use proto::root as op;
 use runtime::window::Window;
 use runtime::{root, thread};
 use unix::Unix;
+use unix::machine::Urgency;
 use unix::memory::{FrameId, Memory};
 
 use crate::alarm::Alarm;
@@ -22,7 +23,7 @@ use crate::natives::Natives;
 use crate::pages::Pages;
 use crate::serve::System;
 use crate::services::Services;
-use crate::tasks::{self, Tasks};
+use crate::tasks::Tasks;
 use crate::turns::Turns;
 
 /// Where the programs' memory is in this task: aligned for every size that is tried.
@@ -43,9 +44,9 @@ const LARGE_PAGE: u64 = 512 * PAGE;
 const FILES: u64 = 0x200_0000_0000;
 const FILES_BYTES: u64 = 1 << 36;
 
-/// The thread of turns of programs with this priority.
-fn turns(me: ThreadId, priority: u8) -> Result<Turns, String> {
-    Turns::start(me, priority).map_err(|why| format!("cannot start a thread of turns: {why}"))
+/// The thread of turns of programs that are so urgent.
+fn turns(me: ThreadId, urgency: Urgency) -> Result<Turns, String> {
+    Turns::start(me, urgency).map_err(|why| format!("cannot start a thread of turns: {why}"))
 }
 
 /// Everything up to the first program.
@@ -64,7 +65,7 @@ pub fn system() -> Result<System, String> {
         pages: Pages::new(window),
         clock: Clock::new(),
         alarm: Alarm::start(me).map_err(|why| format!("cannot start the alarm thread: {why}"))?,
-        turns: [turns(me, tasks::PRIORITY)?, turns(me, tasks::BACKGROUND)?],
+        turns: [turns(me, Urgency::Ordinary)?, turns(me, Urgency::Background)?],
         console: Console::start(me)
             .map_err(|why| format!("cannot start the console thread: {why}"))?,
         services: Services::told(&arguments())?,

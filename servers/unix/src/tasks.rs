@@ -15,6 +15,8 @@ use unix::Errno;
 use unix::machine::{MachineThread, Share, SpaceId, Urgency};
 use unix::thread::{Doing, Thread};
 
+use crate::turns;
+
 /// Where a program's UTCBs are: above all addresses that programs get.
 const UTCBS: u64 = 0x7FFF_F000_0000;
 /// Log2 size of the area: 1,024 UTCBs.
@@ -51,10 +53,6 @@ fn allot(id: ThreadId, pages: u64) -> kernel::Result<()> {
     kernel::move_quota(id, pages as i64 - limit as i64).map(|_| ())
 }
 
-/// Priority of programs: below all servers and drivers.
-pub const PRIORITY: u8 = 100;
-/// That of those who run when no other program can.
-pub const BACKGROUND: u8 = PRIORITY - 1;
 /// Ticks of the kernel in a turn of a program that has not asked for anything else: its slice of time (X.2 5.5).
 const TURN_TICKS: u32 = 10;
 const TICK_US: u64 = 1_000;
@@ -233,10 +231,7 @@ impl Tasks {
         let id = ThreadId(machine.0);
         let Some(slot) = self.slot(id).filter(|slot| slot.id.get() == id) else { return };
         slot.turn_ticks.set(share.ticks);
-        let priority = match share.urgency {
-            Urgency::Ordinary => PRIORITY,
-            Urgency::Background => BACKGROUND,
-        };
+        let priority = turns::priority(share.urgency);
         // Over between two ticks, so that it is the right one at which it ends.
         let turn = Time::micros(u64::from(share.ticks) * TICK_US - TICK_US / 2);
         // Where this task may not have turns as long, they are as long as they were.
@@ -393,6 +388,6 @@ fn make(id: ThreadId, of: Result<ThreadId, u64>, utcb: u64) -> kernel::Result<()
             kernel::set_pager(id, id, me, !0)?;
         }
     }
-    let _ = schedule::set_priority(id, PRIORITY);
+    let _ = schedule::set_priority(id, turns::priority(Urgency::Ordinary));
     kernel::make_foreign(id)
 }

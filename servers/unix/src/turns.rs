@@ -8,6 +8,19 @@ use core::cell::Cell;
 
 use abi::{ThreadId, Timeouts};
 use runtime::{Msg, ipc, root, thread};
+use unix::machine::Urgency;
+
+/// Priority of programs: below all servers and drivers.
+const PRIORITY: u8 = 100;
+
+/// That of those who are so urgent.
+pub const fn priority(urgency: Urgency) -> u8 {
+    match urgency {
+        Urgency::Background => PRIORITY - 1,
+        Urgency::Ordinary => PRIORITY,
+        Urgency::Boosted => PRIORITY + 1,
+    }
+}
 
 /// Label of its message.
 pub const LABEL: u64 = 0x404;
@@ -24,10 +37,10 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// Starts the helper, which calls `server` at once; `priority` is that of the programs among which it stands.
-    pub fn start(server: ThreadId, priority: u8) -> Result<Self, root::Refusal> {
+    /// Starts the helper, which calls `server` at once; it stands among the programs that are so urgent.
+    pub fn start(server: ThreadId, urgency: Urgency) -> Result<Self, root::Refusal> {
         let helper = thread::spawn(move || call_when_it_runs(server))?;
-        root::set_priority(helper, priority)?;
+        root::set_priority(helper, priority(urgency))?;
         let local = thread::other_id(helper).unwrap_or(helper);
         Ok(Self { helper, local, waits: Cell::new(false), wanted: Cell::new(false) })
     }

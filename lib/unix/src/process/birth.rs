@@ -10,7 +10,8 @@ use super::descriptor::{self, Expecting};
 use super::inheritance::{numbers_of_child, state_of_child};
 use super::user_space::{self, Users};
 use super::{
-    Numbers, Pid, Process, State, clocks, control, end, limits, namespace, numbers, share,
+    Numbers, Pid, Process, State, clocks, control, end, limits, namespace, numbers, processors,
+    share,
 };
 use crate::account::{Charge, What};
 use crate::call::{Answer, Cx};
@@ -330,6 +331,8 @@ fn new_thread(cx: &Cx, wish: &Wish, tid: Pid, process: &Rc<Process>) -> Result<R
     thread.tuning.set(parent.tuning.get().inherited());
     enter_tables(cx.unix, &thread);
     share::begins(cx.unix, &thread);
+    processors::is_born(cx.unix, &thread);
+    cx.unix.boost.is_born(cx.unix, parent, &thread);
     Ok(thread)
 }
 

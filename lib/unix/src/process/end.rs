@@ -134,6 +134,7 @@ fn remove(unix: &Unix, thread: &Rc<Thread>, status: u32) {
     thread.doing.set(Doing::Ended);
     thread.reply.take();
     unix.lender.forget(thread);
+    unix.boost.ends(unix, thread);
     let process = &thread.process;
     process.times.thread_ended(time::of_thread(unix, thread));
     processors::ends(unix, thread);

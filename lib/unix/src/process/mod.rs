@@ -39,6 +39,7 @@ use crate::wait::WaitQueue;
 pub mod accounting;
 pub mod averages;
 pub mod birth;
+pub mod boost;
 pub mod capability;
 pub mod clocks;
 pub mod clone;

@@ -11,6 +11,7 @@ use alloc::vec::Vec;
 use core::cell::Cell;
 
 use super::averages::Averages;
+use super::boost;
 use crate::machine::Machine;
 use crate::thread::{Doing, Thread};
 use crate::unix::Unix;
@@ -34,6 +35,8 @@ pub struct Processors {
     all: Vec<Processor>,
     /// When somebody was last looked for.
     looked_ns: Cell<u64>,
+    /// The time of the last look.
+    now_ns: Cell<u64>,
     /// How many threads did not wait lately.
     averages: Averages,
 }
@@ -47,6 +50,16 @@ pub struct Whereabouts {
     came_ns: Cell<u64>,
     /// It counts there.
     counts: Cell<bool>,
+    /// When it last began to wait, or was born, as was known then.
+    since_ns: Cell<u64>,
+}
+
+impl Whereabouts {
+    /// Whether the thread counts, that is, does not wait.
+    #[must_use]
+    pub fn counts(&self) -> bool {
+        self.counts.get()
+    }
 }
 
 impl Processors {
@@ -55,7 +68,13 @@ impl Processors {
     pub fn new(machine: &dyn Machine) -> Self {
         let mut all = Vec::new();
         all.resize_with(machine.processors().clamp(1, MOST) as usize, Processor::default);
-        Self { all, looked_ns: Cell::new(0), averages: Averages::new(machine.now_ns()) }
+        let now_ns = machine.now_ns();
+        Self {
+            all,
+            looked_ns: Cell::new(0),
+            now_ns: Cell::new(now_ns),
+            averages: Averages::new(now_ns),
+        }
     }
 
     /// How many there are.
@@ -82,9 +101,10 @@ impl Processors {
         self.all.iter().map(|one| one.load.get()).sum()
     }
 
-    /// Before an event is worked on, now and then: takes the samples of the load that are due.
+    /// Before an event is worked on, each millisecond or later: takes the samples of the load that are due.
     #[inline]
     pub fn look(&self, now_ns: u64) {
+        self.now_ns.set(now_ns);
         if self.averages.are_due(now_ns) {
             self.averages.sample(now_ns, self.total_load());
         }
@@ -103,10 +123,11 @@ impl Processors {
         self.all.len() > 1
     }
 
-    fn change_load(&self, number: u32, by: i32) {
-        if let Some(one) = self.all.get(number as usize) {
-            one.load.set(one.load.get().saturating_add_signed(by));
-        }
+    /// What the load of `number` is then.
+    fn change_load(&self, number: u32, by: i32) -> u32 {
+        let Some(one) = self.all.get(number as usize) else { return 0 };
+        one.load.set(one.load.get().saturating_add_signed(by));
+        one.load.get()
     }
 
     /// The least loaded of those in `allowed`, `at` if none is better: for a thread that counts
@@ -126,8 +147,16 @@ pub fn goes_on(unix: &Unix, thread: &Rc<Thread>) {
             let best = processors.best(thread.affinity.get(), at.processor.get());
             move_to(unix, thread, best);
         }
-        processors.change_load(at.processor.get(), 1);
+        if processors.change_load(at.processor.get(), 1) > boost::FEW {
+            let waited_ns = unix.machine.now_ns().saturating_sub(at.since_ns.get());
+            unix.boost.goes_on(unix, thread, waited_ns);
+        }
     }
+}
+
+/// `thread` is born.
+pub fn is_born(unix: &Unix, thread: &Thread) {
+    thread.whereabouts.since_ns.set(unix.machine.now_ns());
 }
 
 /// `thread` waits.
@@ -135,6 +164,7 @@ pub fn waits(unix: &Unix, thread: &Rc<Thread>) {
     let at = &thread.whereabouts;
     if at.counts.replace(false) {
         let processors = &unix.processors;
+        at.since_ns.set(processors.now_ns.get());
         processors.change_load(at.processor.get(), -1);
         if processors.are_several() && processors.load(at.processor.get()) == 0 {
             fill(unix, at.processor.get());

@@ -32,6 +32,7 @@ pub fn begin(unix: &Unix, thread: &Rc<Thread>) {
 
 /// The machine's thread of `thread` ends; from now on it has `machine`.
 pub fn replace_machine_thread(unix: &Unix, thread: &Rc<Thread>, machine: MachineThread) {
+    let _ = unix.boost.leave(unix, thread);
     processors::ends(unix, thread);
     thread.earlier.set(crate::time::of_thread(unix, thread));
     let old = thread.machine.replace(machine);

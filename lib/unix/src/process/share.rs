@@ -156,10 +156,11 @@ pub fn begins(unix: &Unix, thread: &Rc<Thread>) {
 fn give(unix: &Unix, thread: &Rc<Thread>, share: Share) {
     thread.urgency.set(share.urgency);
     unix.lender.takes_from(thread);
+    let _ = unix.boost.leave(unix, thread);
     unix.machine.set_share(thread.machine.get(), share);
     match share.urgency {
         Urgency::Background => unix.lender.add(unix, thread),
-        Urgency::Ordinary => unix.lender.forget(thread),
+        Urgency::Ordinary | Urgency::Boosted => unix.lender.forget(thread),
     }
 }
 

@@ -157,7 +157,9 @@ the first file system, `mount --rbind / /mnt; cd /mnt; mount --move /mnt /; exec
 Programs take turns by slices of 10 ms, of their own time and of what the server works for them; `sched_yield` gives a turn away
 ([0104](decisions/0104-programs-take-turns-by-what-they-cost-the-server.md)). Nice values make turns longer and shorter as Linux's weights say;
 who is nicer than 10, or idle by policy, runs when nobody else can, and now and then beside those who can
-([0127](decisions/0127-nice-values-are-lengths-of-turns.md)).
+([0127](decisions/0127-nice-values-are-lengths-of-turns.md)). Where more than eight can run, whoever has waited
+for 100 ms goes first for 50 ms of its and its children's time, and all who do so have half of the processor at most
+([0134](decisions/0134-who-has-waited-long-goes-first-in-a-crowd.md)).
 
 A call that moves more than 4 MiB to or from a file gives way to others each 4 MiB; so does one that has as much memory come
 (`MAP_POPULATE`, `MADV_POPULATE_WRITE`, `mlock`), or of a file (`fallocate`). `sendfile`, `copy_file_range` and `process_vm_readv`

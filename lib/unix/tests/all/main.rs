@@ -8,6 +8,7 @@ mod any_calls;
 mod archive;
 mod asynchronous;
 mod attributes;
+mod boost;
 mod burial;
 mod capabilities;
 mod clocks;
