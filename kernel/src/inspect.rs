@@ -1,6 +1,7 @@
 //! Inspect, Baton's extension: read-only records about the kernel's objects for
 //! the monitor and the tests (`abi::inspect`). Nothing here changes anything.
 
+use crate::elsewhere::visits;
 use crate::space::spaces;
 use crate::thread::{STRETCH, TcbRef, has_stretch, last_version, registry, set_error};
 use abi::id::{THREAD_BITS, USER_BASE};
@@ -8,7 +9,7 @@ use abi::inspect::What;
 use abi::{CallError, ThreadId, utcb};
 
 use crate::arch::preemption::{self, Pace};
-use crate::arch::{Frame, cpu, visits};
+use crate::arch::{Frame, cpu};
 use crate::control::schedule::inspect_state;
 use crate::elsewhere;
 use crate::mem;

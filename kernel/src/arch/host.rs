@@ -1,11 +1,12 @@
 //! The host in the processor's place, for tests: the same names, without privilege.
 
+pub mod check;
 pub mod console;
 pub mod cpu;
+pub mod elsewhere;
 pub mod entry;
 pub mod memory;
 pub mod thread;
-pub mod visits;
 
 pub use super::processor::calls::{
     OwnRegisters, SYSTEM_CALL_BYTES, all_registers, set_all_registers, system_call_words,
@@ -17,9 +18,6 @@ pub use cpu::{
     kernel_tables, line_exists, mask, note_entry, open_line, returns_at_once, unmask,
 };
 pub use memory::{hardware, phys_to_virt, virt_to_phys};
-
-/// The host's processor is not the kernel's to check.
-pub fn check_machine(_note: &mut dyn FnMut(core::fmt::Arguments<'_>)) {}
 
 /// The host has none.
 pub fn report_nmis(_note: fn(core::fmt::Arguments<'_>)) {}

@@ -32,7 +32,7 @@ pub use processor::{machine, mem, paging};
 #[cfg(target_os = "none")]
 pub use processor::native::*;
 #[cfg(target_os = "none")]
-pub use processor::{entry, thread};
+pub use processor::{check, elsewhere, entry, thread};
 
 #[cfg(not(target_os = "none"))]
 pub mod host;

@@ -62,7 +62,7 @@ pub fn violations() -> u64 {
         accounts::check(&mut found);
         limits::check(&mut found);
     }
-    crate::arch::check_machine(&mut |violation| found.note(true, violation));
+    crate::arch::check::check(&mut |violation| found.note(true, violation));
     found.count
 }
 

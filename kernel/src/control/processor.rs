@@ -1,7 +1,6 @@
 //! Schedule with a processor: where a thread's user code runs from now on.
 
-use crate::arch::visits;
-use crate::elsewhere::leave_seat;
+use crate::elsewhere::{leave_seat, visits};
 use crate::ipc::wait;
 use crate::sched::leaving::wants_to_leave;
 use crate::thread::TcbRef;

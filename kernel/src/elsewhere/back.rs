@@ -1,7 +1,8 @@
 //! The usual way back of a thread that runs elsewhere and has its answer here, without what only others need.
 
 use super::{enter, set_out, wants_nothing_here};
-use crate::arch::{cpu, visits};
+use crate::arch::cpu;
+use crate::elsewhere::visits;
 use crate::sched::leaving::LINE;
 use crate::sched::{grant_slice, pick};
 use crate::thread::{TcbRef, current};

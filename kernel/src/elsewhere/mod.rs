@@ -19,7 +19,7 @@ mod standstill;
 
 use abi::inspect::Back;
 
-use crate::arch::{clock, cpu, visits};
+use crate::arch::{clock, cpu};
 use crate::between::berth::{Call, OtherSide};
 use crate::sched::leaving::{look_soon, wants_to_leave};
 use crate::sched::pick;
@@ -28,6 +28,7 @@ use crate::thread::{TcbRef, rendezvous};
 use crate::usermem::Utcb;
 use crate::{local, thread};
 
+pub use crate::arch::elsewhere::visits;
 pub use back::go_back;
 pub use hidden::may_be_running;
 pub use other::{Other, exists};

@@ -6,8 +6,9 @@ use abi::inspect::Back;
 
 use super::party::Party;
 use super::queueing::{self, make_ready};
-use crate::arch::{clock, visits};
+use crate::arch::clock;
 use crate::between::set::Processors;
+use crate::elsewhere::visits;
 use crate::sched::ready::ReadyQueue;
 use crate::space::SpaceRef;
 use crate::thread::TcbRef;

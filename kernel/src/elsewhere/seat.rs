@@ -14,8 +14,8 @@ use abi::inspect::Back;
 
 use super::queueing::lookup;
 use super::{call_back, for_each};
-use crate::arch::visits;
 use crate::between::SEATS;
+use crate::elsewhere::visits;
 use crate::mem::NoMemory;
 use crate::sched::leaving::look_soon;
 use crate::space::SpaceRef;

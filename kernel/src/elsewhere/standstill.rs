@@ -4,7 +4,8 @@
 use abi::inspect::Back;
 
 use super::{Other, call_back};
-use crate::arch::{Cpu, clock, cpu, visits};
+use crate::arch::{Cpu, clock, cpu};
+use crate::elsewhere::visits;
 use crate::mem::quiesce::Quiesce;
 use crate::sched::leaving::{LINE, look_soon};
 use crate::space::SpaceRef;

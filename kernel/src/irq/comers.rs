@@ -4,9 +4,9 @@
 use abi::inspect::Back;
 
 use super::quick;
-use crate::arch::{cpu, visits};
+use crate::arch::cpu;
 use crate::elsewhere::{
-    Other, advance, advance_all, call_back, charge, go_on, least, leaves, requeue, send,
+    Other, advance, advance_all, call_back, charge, go_on, least, leaves, requeue, send, visits,
     wants_nothing_here,
 };
 use crate::thread;

@@ -6,8 +6,8 @@ use core::hint::spin_loop;
 
 use super::comers::look;
 use super::quick;
-use crate::arch::{cpu, preemption, visits};
-use crate::elsewhere::{Other, requeue};
+use crate::arch::{cpu, preemption};
+use crate::elsewhere::{Other, requeue, visits};
 use crate::ipc::sweep;
 use crate::sched::slice;
 use crate::thread;

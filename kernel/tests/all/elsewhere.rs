@@ -3,12 +3,12 @@
 use crate::common::clan::{World, asks};
 use abi::ThreadId;
 use kernel::arch::cpu;
-use kernel::arch::visits::{self, INTERRUPT, accept, berth, enter, set_processors};
 use kernel::between::berth::Stand;
 use kernel::check;
 use kernel::control::exregs::{Registers, exchange_registers};
 use kernel::control::schedule;
 use kernel::elsewhere;
+use kernel::elsewhere::visits::{self, INTERRUPT, accept, berth, enter, set_processors};
 use kernel::irq::comers;
 use kernel::sched::leaving;
 use kernel::sched::{self, make_ready};

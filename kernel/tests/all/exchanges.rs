@@ -4,9 +4,9 @@
 use crate::common::clan::{World, asks, rank};
 use abi::{MsgTag, ThreadId, Timeouts};
 use kernel::arch::cpu;
-use kernel::arch::visits::{accept, enter, set_processors};
 use kernel::check;
 use kernel::control::schedule;
+use kernel::elsewhere::visits::{accept, enter, set_processors};
 use kernel::ipc::wait;
 use kernel::irq::comers;
 use kernel::sched::{make_ready, pick};

@@ -16,7 +16,11 @@ pub mod trap;
 #[cfg(target_os = "none")]
 pub mod boot;
 #[cfg(target_os = "none")]
+pub mod check;
+#[cfg(target_os = "none")]
 pub mod csr;
+#[cfg(target_os = "none")]
+pub mod elsewhere;
 #[cfg(target_os = "none")]
 pub mod entry;
 #[cfg(target_os = "none")]
@@ -29,5 +33,3 @@ pub mod physmap;
 pub mod sbi;
 #[cfg(target_os = "none")]
 pub mod thread;
-#[cfg(target_os = "none")]
-pub mod visits;

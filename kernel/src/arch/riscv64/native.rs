@@ -10,10 +10,6 @@ pub use super::frame::{Frame, exception_words, set_exception_words};
 pub use super::percpu::{Cpu, cpu, interrupt_noted, interrupt_pending, note_entry};
 pub use super::physmap::{hardware, phys_to_virt, virt_to_phys};
 pub use super::sbi::{EXIT_FAILURE, console_write, exit};
-pub use super::visits;
-
-/// Nothing of the processor is set up that could be otherwise.
-pub fn check_machine(_note: &mut dyn FnMut(Arguments<'_>)) {}
 
 /// There are no non-maskable interrupts.
 pub fn report_nmis(_note: fn(Arguments<'_>)) {}

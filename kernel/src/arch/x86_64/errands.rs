@@ -7,7 +7,7 @@
 use core::fmt::Arguments;
 use core::sync::atomic::Ordering;
 
-use super::processors::{PATIENCE_US, interrupt, slot, started, wait};
+use super::slots::{PATIENCE_US, interrupt, slot, started, wait};
 
 /// The bits of the word that say what; the others number the errands.
 pub const WHAT: u32 = 3;

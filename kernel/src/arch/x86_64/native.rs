@@ -4,7 +4,6 @@ pub use super::asm::{copy_bytes, fill_page};
 pub use super::calls::{
     OwnRegisters, SYSTEM_CALL_BYTES, all_registers, set_all_registers, system_call_words,
 };
-pub use super::check::check as check_machine;
 pub use super::cpu::{EXIT_FAILURE, exit, ticks};
 pub use super::frame::{Frame, exception_words, set_exception_words};
 pub use super::kernel_tables;
@@ -16,4 +15,3 @@ pub use super::physmap::{hardware, phys_to_virt, virt_to_phys};
 pub use super::place::tell as tell_place;
 pub use super::serial::write as console_write;
 pub use super::tick_source::{interrupt_at, tick_again};
-pub use super::visits;

@@ -53,7 +53,7 @@ impl Nmis {
 /// Notes an NMI. Stops the machine if memory is not to be trusted any more: `note` is told why.
 pub fn enter(frame: &TrapFrame, note: fn(Arguments<'_>)) {
     let nmis = &cpu().nmis;
-    super::processors::note_nmi();
+    super::slots::note_nmi();
     // SAFETY: the port belongs to the chipset; reading it has no effect.
     let control = unsafe { in_byte(CONTROL) };
     nmis.count.set(nmis.count.get() + 1);

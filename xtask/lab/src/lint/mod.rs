@@ -298,9 +298,7 @@ fn report(findings: &Findings) {
         findings.bool_parameters.len()
     );
     let (arrows, upward) = findings.arrows.count();
-    println!(
-        "== arrows between rooms of the kernel: {arrows}, {upward} of them up, each with its reason"
-    );
+    println!("== arrows between rooms of the kernel: {arrows}, {upward} of them up");
     for arrow in findings.arrows.broken() {
         println!("{arrow}");
     }

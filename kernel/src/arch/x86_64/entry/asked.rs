@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering;
 use crate::arch::x86_64::check;
 use crate::arch::x86_64::errands::{self, Errand};
 use crate::arch::x86_64::percpu::cpu;
-use crate::arch::x86_64::processors::own;
+use crate::arch::x86_64::slots::own;
 use crate::kprintln;
 
 /// This processor looks at itself; the first one waits, and prints nothing meanwhile.

@@ -5,15 +5,16 @@ use core::arch::global_asm;
 
 use super::boot_sequence::{self as boot_start, Handover};
 use crate::arch::x86_64::boot::{KERNEL_BASE, PROTOCOL_MULTIBOOT2, PROTOCOL_PVH, STACK_BYTES};
+use crate::arch::x86_64::check::kernel_half;
 use crate::arch::x86_64::cpu::{EXIT_FAILURE, EXIT_PORT};
+use crate::arch::x86_64::elsewhere::processors;
 use crate::arch::x86_64::features::{self, Features};
 use crate::arch::x86_64::mem::{iobitmap, root};
 use crate::arch::x86_64::percpu::cpu;
 use crate::arch::x86_64::thread::tcbs::TcbRef;
 use crate::arch::x86_64::thread::{current, leave, pad, set_current, special};
 use crate::arch::x86_64::{
-    boot, descriptors, kernel_half, kernel_tables, lines, machine_check, physmap, processors,
-    tick_source,
+    boot, descriptors, kernel_tables, lines, machine_check, physmap, slots, tick_source,
 };
 use crate::boot::madt::Madt;
 use crate::boot::memory::BIOS_CONVENTIONAL;
@@ -75,7 +76,7 @@ pub fn begin(handover: &Handover) -> TcbRef {
     let kip = crate::arch::x86_64::physmap::phys_to_virt(handover.kip).cast::<[u64; 512]>();
     // SAFETY: the interface page, which nobody reads yet.
     let page = unsafe { &mut *kip };
-    crate::kip::set_processors(page, processors::count());
+    crate::kip::set_processors(page, slots::count());
     lines::message().into_iter().for_each(|message| crate::kip::set_messages(page, message));
     let first = start::start(handover.servers, handover.kip);
     cpu().scheduler.wakeup.begin(crate::arch::clock::now_us());

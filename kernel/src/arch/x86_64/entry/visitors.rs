@@ -18,6 +18,7 @@ use crate::arch::x86_64::asm::{
     copy_frame, fault_address, read_bases, write_fs_base, write_gs_base,
 };
 use crate::arch::x86_64::cpu::{read_cr3, write_cr3};
+use crate::arch::x86_64::elsewhere::seats;
 use crate::arch::x86_64::features::{self, Features};
 use crate::arch::x86_64::frame::{FRAME_SIZE, Frame, USER_CS, USER_SS, VECTOR_CALL};
 use crate::arch::x86_64::paging::{Entry, Table};
@@ -25,7 +26,7 @@ use crate::arch::x86_64::percpu::cpu;
 use crate::arch::x86_64::thread::pad::{self, PAD, PAD_TCB};
 use crate::arch::x86_64::thread::tcbs::TcbRef;
 use crate::arch::x86_64::thread::{current, leave, set_current, special, vector};
-use crate::arch::x86_64::{mitigations, processors, seats, vectors, xsave};
+use crate::arch::x86_64::{mitigations, slots, vectors, xsave};
 use crate::between::berth::{Berth, OtherSide, Stand};
 use crate::irq::watch::LOOKS;
 
@@ -36,7 +37,7 @@ const LINE: u64 = vectors::LINE as u64;
 /// thread, which goes on from its beginning afterwards.
 #[inline(never)] // at three places
 pub fn welcome() {
-    if let Some(name) = processors::own().berth.accept() {
+    if let Some(name) = slots::own().berth.accept() {
         match seats::come_in() {
             Some(shadow) => run_together(shadow),
             // SAFETY: the first processor has named a thread's tcb, which is this processor's until
@@ -96,7 +97,7 @@ fn enter(address: u64, frame: Frame) -> ! {
 /// anything: the first processor has said that somebody may come, has taken him back, and has said the same of
 /// this one, whom the second of two interrupts would send home.
 pub extern "C" fn met(frame: Frame) {
-    let own = processors::own();
+    let own = slots::own();
     let vector = frame.vector.get();
     if passes_on(vector) {
         return;
@@ -115,7 +116,7 @@ pub fn passes_on(vector: u64) -> bool {
     let is_another = cpu().number.get() != 0 && (LINE..HELLO).contains(&vector);
     if is_another {
         apic::end();
-        let _ = apic::send(processors::apic_of(0), Message::Interrupt(vector as u8));
+        let _ = apic::send(slots::apic_of(0), Message::Interrupt(vector as u8));
     }
     is_another
 }
@@ -127,7 +128,7 @@ pub extern "C" fn came(frame: Frame) -> ! {
     let current = current();
     if core::ptr::eq(frame, pad::frame()) {
         // SAFETY: as in `welcome`: it has been accepted and not yet given back.
-        let visitor = unsafe { TcbRef::from_address(processors::own().berth.visitor()) };
+        let visitor = unsafe { TcbRef::from_address(slots::own().berth.visitor()) };
         if vector == VECTOR_CALL {
             // What an exception of another visitor has left there.
             frame.error.set(0);
@@ -140,7 +141,7 @@ pub extern "C" fn came(frame: Frame) -> ! {
     }
     write_fs_base(0);
     // SAFETY: the kernel's half is the same in all of this processor's roots.
-    unsafe { write_cr3(processors::own().root()) };
+    unsafe { write_cr3(slots::own().root()) };
     let Some(idle) = cpu().scheduler.idle.get() else { unreachable!("a processor idles first") };
     set_current(idle);
     // What is given back is the stack, too, if it is a shadow's.
@@ -158,7 +159,7 @@ pub extern "C" fn came(frame: Frame) -> ! {
 /// interrupts, and looks at what an interrupt would tell it.
 pub extern "C" fn stand_still(frame: Frame) {
     apic::end();
-    let own = processors::own();
+    let own = slots::own();
     // Whoever was to stop may have come back by itself before this, and somebody else be here, who goes on.
     if frame.is_users() {
         let users = read_cr3();
@@ -211,9 +212,9 @@ fn keep(visitor: TcbRef) {
 /// Nothing of the visitor is here any more: the first processor may have it. For a while this one
 /// looks whether another comes.
 extern "C" fn give_back(vector: u64) -> ! {
-    let berth = &processors::own().berth;
+    let berth = &slots::own().berth;
     if berth.give_back() == OtherSide::IsAway {
-        processors::interrupt(0);
+        slots::interrupt(0);
     }
     if vector == HELLO {
         apic::end();

@@ -8,22 +8,22 @@ use core::mem::size_of;
 use core::ops::Range;
 use core::sync::atomic::Ordering;
 
-use super::apic::{self, Message};
-use super::percpu::cpu;
-use super::processors::{self, PATIENCE_US};
-use super::thread::{TcbRef, frames_of, mend};
-use super::vectors;
 use crate::arch::phys_to_virt;
+use crate::arch::x86_64::apic::{self, Message};
+use crate::arch::x86_64::percpu::cpu;
+use crate::arch::x86_64::slots::{self, PATIENCE_US};
+use crate::arch::x86_64::thread::{TcbRef, frames_of, mend};
+use crate::arch::x86_64::vectors;
 use crate::between::berth::Berth;
 use crate::elsewhere::Other;
 use crate::thread::tcb::TCB_SIZE;
 
-pub use super::local_paths::completion_point;
-pub use super::processors::interrupt;
 pub use super::seats::{
     alone, copy_frame, frames_of_seat, is_up, linkages, may_meet, put_up, put_up_linkages, room,
     shadow, show, take_down, take_linkages, together,
 };
+pub use crate::arch::x86_64::local_paths::completion_point;
+pub use crate::arch::x86_64::slots::interrupt;
 
 const PAGE: u64 = 4096;
 const _: () =
@@ -35,7 +35,7 @@ const PATIENCE: u64 = 30 * PATIENCE_US;
 /// How many processors run.
 #[must_use]
 pub fn processors() -> u32 {
-    processors::count()
+    slots::count()
 }
 
 /// The numbers of those of whom this processor keeps something: none on the others, who look at themselves for the
@@ -48,7 +48,7 @@ pub fn kept() -> Range<u32> {
 /// What the first processor keeps of number `number`, if that runs.
 #[must_use]
 pub fn other(number: u32) -> Option<&'static Other> {
-    let other = processors::slot(number).other.load(Ordering::Relaxed) as *const Other;
+    let other = slots::slot(number).other.load(Ordering::Relaxed) as *const Other;
     // SAFETY: null, as for the first one and those that do not run, or a frame of the kernel's
     // that holds one for good.
     unsafe { other.as_ref() }
@@ -65,12 +65,12 @@ pub(super) fn make_other(frame: u64) -> u64 {
 /// The berth of number `number`.
 #[must_use]
 pub fn berth(number: u32) -> &'static Berth {
-    &processors::slot(number).berth
+    &slots::slot(number).berth
 }
 
 /// Interrupts number `number`, whose visitor is to stop where it is.
 pub fn interrupt_to_stop(number: u32) {
-    let _ = apic::send(processors::apic_of(number), Message::Interrupt(vectors::STOP));
+    let _ = apic::send(slots::apic_of(number), Message::Interrupt(vectors::STOP));
 }
 
 /// Waits until the visitor of number `number` has stopped, or has come back.
@@ -97,7 +97,7 @@ pub fn name(thread: TcbRef) -> u64 {
 /// Waits until `done`, which number `number` sees to.
 #[inline(never)]
 pub fn wait(number: u32, done: &dyn Fn() -> bool) {
-    if !processors::wait(PATIENCE, done) {
+    if !slots::wait(PATIENCE, done) {
         panic!("processor {number} does not give back the thread that runs there");
     }
     spin_loop();

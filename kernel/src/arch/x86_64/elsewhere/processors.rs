@@ -2,7 +2,7 @@
 //! kernel, as an idle thread of its own, for work that it does not have yet
 //! (docs/decisions/0039-a-kernel-per-processor.md).
 //!
-//! What a processor tells the first one is in its [`Slot`], in atomics: everything else here
+//! What a processor tells the first one is in its slot (`slots`): everything else here
 //! is the first processor's. One that does not come up, or not as the first one is, is
 //! left out with a sentence, and the system runs.
 
@@ -10,18 +10,18 @@ use core::arch::{asm, global_asm};
 use core::fmt;
 use core::hint::spin_loop;
 use core::mem::offset_of;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::Ordering;
 
-use super::apic::{self, Message};
-use super::cpu::ticks;
-use super::errands::{Errand, ask};
-use super::percpu::{Cpu, cpu};
-use super::thread::{TcbRef, leave, pad, set_current, special};
-use super::{
-    boot, descriptors, features, lines, machine_check, mitigations, replica, seats, vectors, visits,
-};
+use super::{replica, seats, visits};
+use crate::arch::x86_64::apic::{self, Message};
+use crate::arch::x86_64::asm::copy_bytes;
+use crate::arch::x86_64::cpu::ticks;
+use crate::arch::x86_64::errands::{Errand, ask};
+use crate::arch::x86_64::percpu::Cpu;
+use crate::arch::x86_64::slots::{PATIENCE_US, Slot, own, set_count, slot, state, wait};
+use crate::arch::x86_64::thread::{TcbRef, leave, pad, set_current, special};
+use crate::arch::x86_64::{boot, descriptors, features, lines, machine_check, mitigations};
 use crate::arch::{clock, phys_to_virt};
-use crate::between::berth::Berth;
 use crate::boot::madt::{MAX_PROCESSORS, Madt};
 use crate::boot::memory::Range;
 use crate::kprintln;
@@ -50,105 +50,10 @@ mod word {
 const AFTER_INIT_US: u64 = 10_000;
 /// Between the two start-up messages, µs.
 const AFTER_START_US: u64 = 200;
-/// How long a processor has until it is given up, µs.
-pub(super) const PATIENCE_US: u64 = 1_000_000;
 /// Questions about the time that are asked; the one with the quickest answer counts.
 const QUESTIONS: u32 = 64;
 /// By how much counters may seem to disagree: a part of a second.
 const CLOCK_TOLERANCE: u64 = 1_000_000;
-
-/// How far a processor has come.
-pub(super) mod state {
-    pub const ABSENT: u32 = 0;
-    /// It runs and answers questions about the time.
-    pub const UP: u32 = 1;
-    /// It is not as the first one is.
-    pub const DIFFERS: u32 = 2;
-    /// The first processor has let it into the idle loop.
-    pub const IDLE: u32 = 3;
-}
-
-/// What a processor and the first one tell each other. Each has lines of its own.
-#[repr(align(64))]
-pub(super) struct Slot {
-    /// What the first processor has asked the processor to do ([`Errand`]), until it is done; 0: nothing.
-    pub(super) errand: AtomicU32,
-    /// Its number among the APICs.
-    pub(super) apic: AtomicU32,
-    pub(super) state: AtomicU32,
-    question: AtomicU32,
-    answer: AtomicU32,
-    /// The errand that it has done last.
-    pub(super) done: AtomicU32,
-    /// What was wrong with it when it was asked last.
-    pub(super) violations: AtomicU32,
-    nmis: AtomicU32,
-    counter: AtomicU64,
-    root: AtomicU64,
-    /// The frames of its idle thread.
-    idle: [AtomicU64; 2],
-    /// What the first processor keeps of it, if it runs: the address of it.
-    pub(super) other: AtomicU64,
-    /// Who of the first processor's threads is there.
-    pub(super) berth: Berth,
-    /// Where those are who come together.
-    pub(super) seats: seats::Seats,
-}
-
-impl Slot {
-    /// Its own root table.
-    pub(super) fn root(&self) -> u64 {
-        self.root.load(Ordering::Relaxed)
-    }
-
-    /// Whether the first processor has asked for something.
-    pub(super) fn is_asked(&self) -> bool {
-        self.errand.load(Ordering::Relaxed) != 0
-    }
-}
-
-static SLOTS: [Slot; MAX_PROCESSORS] = [const {
-    Slot {
-        errand: AtomicU32::new(0),
-        apic: AtomicU32::new(0),
-        state: AtomicU32::new(state::ABSENT),
-        question: AtomicU32::new(0),
-        answer: AtomicU32::new(0),
-        done: AtomicU32::new(0),
-        violations: AtomicU32::new(0),
-        nmis: AtomicU32::new(0),
-        counter: AtomicU64::new(0),
-        root: AtomicU64::new(0),
-        idle: [const { AtomicU64::new(0) }; 2],
-        other: AtomicU64::new(0),
-        berth: Berth::new(),
-        seats: seats::Seats::new(),
-    }
-}; MAX_PROCESSORS];
-
-/// How many run; their numbers are those below.
-static COUNT: AtomicU32 = AtomicU32::new(1);
-
-/// How many processors run.
-pub fn count() -> u32 {
-    COUNT.load(Ordering::Relaxed)
-}
-
-/// The slot of number `number`.
-pub(super) fn slot(number: u32) -> &'static Slot {
-    &SLOTS[number as usize % MAX_PROCESSORS]
-}
-
-/// The number of number `number` among the APICs.
-pub(super) fn apic_of(number: u32) -> u32 {
-    slot(number).apic.load(Ordering::Relaxed)
-}
-
-/// Interrupts number `number`, which looks for what is wanted of it then.
-#[inline(never)]
-pub fn interrupt(number: u32) {
-    let _ = apic::send(apic_of(number), Message::Interrupt(vectors::HELLO));
-}
 
 /// Why a processor is left out.
 enum Fault {
@@ -179,7 +84,7 @@ pub fn start_all(madt: Option<&Madt>, trampoline: Range, template: u64) {
     match madt.filter(|_| all > 1) {
         Some(madt) if lines::has_apics() && !trampoline.is_empty() => {
             let own = apic::id();
-            SLOTS[0].apic.store(own, Ordering::Relaxed);
+            slot(0).apic.store(own, Ordering::Relaxed);
             let others = madt.processors.as_slice().iter().filter(|other| other.apic != own);
             for other in others.take(MAX_PROCESSORS - 1) {
                 let number = started;
@@ -201,7 +106,7 @@ pub fn start_all(madt: Option<&Madt>, trampoline: Range, template: u64) {
         Some(_) => kprintln!("baton: one processor is used: the others need APICs and a low page"),
         None => {}
     }
-    COUNT.store(started, Ordering::Relaxed);
+    set_count(started);
     let (pages, roots) = (free - frames::free(), u64::from(started - 1) * replica::ROOTS);
     kprintln!(
         "baton: processors: {all}, started: {started}; pages of memory for the others: {pages}, of roots: {roots}"
@@ -213,10 +118,10 @@ fn start_one(number: u32, apic: u32, page: u64, template: u64) -> Result<(), Fau
     if apic > 0xFE {
         return Err(Fault::Deaf("messages of this kind of APIC"));
     }
-    let slot = &SLOTS[number as usize % MAX_PROCESSORS];
+    let slot = slot(number);
     let own = replica::build(template).ok_or(Fault::Memory)?;
     slot.root.store(own.root, Ordering::Relaxed);
-    slot.seats.furnish(&own.seats, own.users);
+    seats::of(number).furnish(&own.seats, own.users);
     slot.other.store(visits::make_other(own.other), Ordering::Relaxed);
     slot.apic.store(apic, Ordering::Relaxed);
     slot.idle.iter().zip(own.idle).for_each(|(slot, frame)| slot.store(frame, Ordering::Relaxed));
@@ -259,7 +164,7 @@ unsafe fn prepare(page: u64, root: u64) {
         unsafe { to.add(at).cast::<u64>().write_volatile(value) };
     };
     // SAFETY: the caller vouches for the page, in which the code fits.
-    unsafe { super::asm::copy_bytes(to, from, end.offset_from_unsigned(from)) };
+    unsafe { copy_bytes(to, from, end.offset_from_unsigned(from)) };
     for at in word::PLACES {
         // SAFETY: as above; a word of four bytes.
         unsafe {
@@ -272,18 +177,6 @@ unsafe fn prepare(page: u64, root: u64) {
     // The ticket comes last, with the other half of its word.
     const { assert!(word::BOOT_ROOT == word::TICKET + 4) };
     set(word::TICKET, boot::early_root() << 32 | 1);
-}
-
-/// Waits until `done`, at most `us`; whether it is. PAUSE lets an emulator run the others.
-pub(super) fn wait(us: u64, done: &dyn Fn() -> bool) -> bool {
-    let end = ticks().saturating_add(clock::us_to_ticks(us));
-    while !done() {
-        if ticks() >= end {
-            return done();
-        }
-        spin_loop();
-    }
-    true
 }
 
 /// Compares the time stamp counters: what the other says must lie between the question and
@@ -317,26 +210,6 @@ fn greet(number: u32, slot: &Slot) -> Result<(), Fault> {
         return Err(Fault::Deaf("an NMI"));
     }
     Ok(())
-}
-
-/// Every other processor that runs, with its number.
-pub(super) fn started() -> impl Iterator<Item = (u32, &'static Slot)> {
-    (1..count()).map(|number| (number, slot(number)))
-}
-
-/// This processor's slot.
-pub(super) fn own() -> &'static Slot {
-    &SLOTS[cpu().number.get() as usize % MAX_PROCESSORS]
-}
-
-/// An NMI has come here.
-pub fn note_nmi() {
-    own().nmis.fetch_add(1, Ordering::Release);
-}
-
-/// Calls `each` with the root table of every other processor that runs; for checks.
-pub fn for_each_root(each: impl FnMut(u64)) {
-    started().map(|(_, slot)| slot.root.load(Ordering::Relaxed)).for_each(each);
 }
 
 /// Where `trampoline.S` leads: on this processor's own tables and stack, interrupts off.

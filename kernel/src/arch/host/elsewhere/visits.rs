@@ -4,8 +4,8 @@ use std::cell::Cell;
 
 use abi::ThreadId;
 
-use super::super::processor::frame::TrapFrame;
-use super::thread::{TcbRef, spare_block};
+use crate::arch::host::thread::{TcbRef, spare_block};
+use crate::arch::processor::frame::TrapFrame;
 use crate::between::SEATS;
 use crate::between::berth::{Berth, Stand};
 use crate::elsewhere::Other;

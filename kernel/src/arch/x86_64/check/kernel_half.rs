@@ -7,13 +7,12 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use abi::layout::{STUBS, USER_DATA};
 
-use super::boot;
-use super::kernel_tables::DEVICES;
-use super::paging::{Entry, KERNEL_HALF, ROOT, Table, span};
-use super::percpu::cpu;
-use super::physmap;
-use super::place::linked;
-use super::tables::{KernelTables, PORTS_SLOT, TCB_ARRAY};
+use crate::arch::paging::{self, Entry, KERNEL_HALF, ROOT, Table, span};
+use crate::arch::x86_64::kernel_tables::DEVICES;
+use crate::arch::x86_64::percpu::cpu;
+use crate::arch::x86_64::place::linked;
+use crate::arch::x86_64::tables::{KernelTables, PORTS_SLOT, TCB_ARRAY};
+use crate::arch::x86_64::{boot, physmap, slots};
 use crate::boot::memory::Range;
 
 static TEMPLATE: AtomicU64 = AtomicU64::new(0);
@@ -82,7 +81,7 @@ pub fn check(note: &mut dyn FnMut(Arguments<'_>)) {
             note(format_args!("there is a page below a stack, at {:#x}", linked(guard)));
         }
     }
-    super::processors::for_each_root(|root| replica(Table::at(root), template, &constant, note));
+    slots::for_each_root(|root| replica(Table::at(root), template, &constant, note));
 }
 
 /// Checks what another processor sees: its own top, and everything else shared.
@@ -184,7 +183,7 @@ fn leaf(
 fn translation(root: Table, address: u64) -> Option<Entry> {
     let mut table = root;
     for level in (0..=ROOT).rev() {
-        let entry = table.get(super::paging::index(address, level));
+        let entry = table.get(paging::index(address, level));
         if !entry.present() || entry.is_leaf(level) {
             return entry.present().then_some(entry);
         }

@@ -13,17 +13,18 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use abi::ThreadId;
 use abi::id::SYSTEM_BASE;
 
-use super::mem::iobitmap;
-use super::percpu::{Cpu, cpu};
-use super::tables::{PORTS_SLOT, STATE_THERE, TCB_ARRAY, TCB_ARRAY_BYTES};
-use super::thread::{TcbRef, current, frames_of, pad, tcbs};
-use super::{boot, descriptors, kernel_tables, paging, seats};
+use super::seats;
 use crate::arch::line::Line;
+use crate::arch::paging::{self, Entry, Table};
 use crate::arch::phys_to_virt;
+use crate::arch::x86_64::mem::iobitmap;
+use crate::arch::x86_64::percpu::{Cpu, cpu};
+use crate::arch::x86_64::tables::{PORTS_SLOT, STATE_THERE, TCB_ARRAY, TCB_ARRAY_BYTES};
+use crate::arch::x86_64::thread::{TcbRef, current, frames_of, pad, tcbs};
+use crate::arch::x86_64::{asm, boot, descriptors, kernel_tables};
 use crate::mem::{PhysFrame, frames};
 use crate::thread::rendezvous;
 use crate::thread::tcb::TCB_SIZE;
-use paging::{Entry, Table};
 
 const PAGE: u64 = 4096;
 /// Tables on the way to an entry: kernel tables only, so present and writable.
@@ -63,7 +64,7 @@ fn take() -> Option<u64> {
 fn copy(from: u64) -> Option<u64> {
     let to = frames::take_for_kernel()?.address();
     // SAFETY: the frame was just taken; `from` is a table of the kernel's.
-    unsafe { super::asm::copy_bytes(phys_to_virt(to), phys_to_virt(from), PAGE as usize) };
+    unsafe { asm::copy_bytes(phys_to_virt(to), phys_to_virt(from), PAGE as usize) };
     Some(to)
 }
 

@@ -1,24 +1,25 @@
-//! What the checker looks at that only a processor knows of itself. It changes nothing.
+//! The processor's half of the checker: what it looks at that only a processor knows of itself. It changes nothing.
+
+pub mod kernel_half;
 
 use core::arch::asm;
 use core::fmt::Arguments;
 
 use abi::id::SYSTEM_BASE;
 
-use super::asm::msr;
-use super::cpu::read_msr;
-use super::descriptors::{self, Pointer};
-use super::errands;
-use super::features::{self, Features};
-use super::percpu::cpu;
-use super::thread::lookup_number;
-use crate::thread::rendezvous;
+use crate::arch::x86_64::asm::msr;
+use crate::arch::x86_64::cpu::read_msr;
+use crate::arch::x86_64::descriptors::{self, Pointer};
+use crate::arch::x86_64::errands;
+use crate::arch::x86_64::features::{self, Features};
+use crate::arch::x86_64::percpu::cpu;
+use crate::thread::{lookup_number, rendezvous};
 
 /// Says to `note` what is wrong with the machine's state: this processor's, that of the tables,
 /// and what the other processors say of themselves.
 pub fn check(note: &mut dyn FnMut(Arguments<'_>)) {
     check_own(note);
-    super::kernel_half::check(note);
+    kernel_half::check(note);
     errands::check_others(note);
 }
 

@@ -8,16 +8,18 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use super::frame::{FRAME_SIZE, USER_CS, USER_SS};
-use super::mem::{iobitmap, root};
-use super::paging::{Entry, KERNEL_HALF, ROOT, Table, index};
-use super::processors::{own, slot};
-use super::thread::pad::NOBODY;
-use super::thread::special;
-use super::thread::tcbs::{STRETCH, TcbRef, page};
-use super::{asm, kernel_tables, mitigations};
+use crate::arch::paging::{Entry, KERNEL_HALF, ROOT, Table, index};
 use crate::arch::phys_to_virt;
+use crate::arch::x86_64::frame::{FRAME_SIZE, USER_CS, USER_SS};
+use crate::arch::x86_64::mem::{iobitmap, root};
+use crate::arch::x86_64::percpu::cpu;
+use crate::arch::x86_64::slots::slot;
+use crate::arch::x86_64::thread::pad::NOBODY;
+use crate::arch::x86_64::thread::special;
+use crate::arch::x86_64::thread::tcbs::{STRETCH, TcbRef, page};
+use crate::arch::x86_64::{asm, kernel_tables, mitigations};
 use crate::between::SEATS;
+use crate::boot::madt::MAX_PROCESSORS;
 use crate::mem::{PhysFrame, RootWord, SpaceRef};
 use crate::thread::LinkagesRef;
 use crate::thread::tcb::{TCB_SIZE, Tcb};
@@ -40,7 +42,8 @@ pub struct Frames {
     pub roots: [u64; ROOMS - 1],
 }
 
-/// A processor's seats and rooms.
+/// A processor's seats and rooms. Each has lines of its own.
+#[repr(align(64))]
 pub(super) struct Seats {
     /// Their blocks; 0: none.
     blocks: [AtomicU64; SEATS],
@@ -64,6 +67,18 @@ pub(super) struct Seats {
     guest: AtomicU32,
     /// The array shows others than it did when the processor looked last.
     changed: AtomicBool,
+}
+
+static ALL: [Seats; MAX_PROCESSORS] = [const { Seats::new() }; MAX_PROCESSORS];
+
+/// Those of number `number`.
+pub(super) fn of(number: u32) -> &'static Seats {
+    &ALL[number as usize % MAX_PROCESSORS]
+}
+
+/// This processor's.
+fn own() -> &'static Seats {
+    of(cpu().number.get())
 }
 
 /// What a room shows: the users' half of this root table, as it was when so many changes had been
@@ -191,7 +206,7 @@ pub fn may_meet() -> bool {
 /// The shadow in `seat` of processor `number`.
 #[must_use]
 pub fn shadow(number: u32, seat: usize) -> TcbRef {
-    let frame = slot(number).seats.blocks[seat % SEATS].load(Relaxed);
+    let frame = of(number).blocks[seat % SEATS].load(Relaxed);
     // SAFETY: nobody asks for that of a seat that is nobody's (`elsewhere::seat`).
     unsafe { TcbRef::from_address(tcb(frame) as u64) }
 }
@@ -199,22 +214,22 @@ pub fn shadow(number: u32, seat: usize) -> TcbRef {
 /// Whether `seat` of processor `number` has a block.
 #[must_use]
 pub fn is_up(number: u32, seat: usize) -> bool {
-    slot(number).seats.blocks[seat % SEATS].load(Relaxed) != 0
+    of(number).blocks[seat % SEATS].load(Relaxed) != 0
 }
 
 /// The block of `seat` of processor `number` is in `frame`, which is full of zeros. It is not shown yet.
 pub fn put_up(number: u32, seat: usize, frame: PhysFrame) {
     make_shadow(frame.address());
-    slot(number).seats.blocks[seat % SEATS].store(frame.address(), Relaxed);
+    of(number).blocks[seat % SEATS].store(frame.address(), Relaxed);
 }
 
 /// `seat` of processor `number`, where nobody is with others, has no block any more: its frame. Before
 /// somebody else comes with others the processor forgets that it has seen it.
 pub fn take_down(number: u32, seat: usize) -> Option<PhysFrame> {
-    let (slot, seat) = (slot(number), seat % SEATS);
-    slot.seats.hide(slot.root(), seat);
-    slot.seats.changed.store(true, Relaxed);
-    take(&slot.seats.blocks[seat])
+    let (seats, seat) = (of(number), seat % SEATS);
+    seats.hide(slot(number).root(), seat);
+    seats.changed.store(true, Relaxed);
+    take(&seats.blocks[seat])
 }
 
 /// What is in `place`, where nothing is afterwards.
@@ -232,18 +247,18 @@ pub fn linkages(number: u32, seat: usize) -> Option<LinkagesRef> {
 
 /// From now on they are in `page`, which is full of zeros.
 pub fn put_up_linkages(number: u32, seat: usize, page: PhysFrame) {
-    slot(number).seats.linkages[seat % SEATS].store(page.address(), Relaxed);
+    of(number).linkages[seat % SEATS].store(page.address(), Relaxed);
 }
 
 /// From now on they are nowhere: the frame in which they were.
 pub fn take_linkages(number: u32, seat: usize) -> Option<PhysFrame> {
-    take(&slot(number).seats.linkages[seat % SEATS])
+    take(&of(number).linkages[seat % SEATS])
 }
 
 /// The frames of `seat` of processor `number`: its block, and the page for copies of linkage records.
 #[must_use]
 pub fn frames_of_seat(number: u32, seat: usize) -> [Option<PhysFrame>; 2] {
-    let (seats, seat) = (&slot(number).seats, seat % SEATS);
+    let (seats, seat) = (of(number), seat % SEATS);
     [&seats.blocks[seat], &seats.linkages[seat]].map(|place| {
         let address = place.load(Relaxed);
         (address != 0).then(|| PhysFrame::at(address))
@@ -254,8 +269,7 @@ pub fn frames_of_seat(number: u32, seat: usize) -> [Option<PhysFrame>; 2] {
 /// whether there was a table left for that.
 #[must_use]
 pub fn show(number: u32, seat: usize, thread: u32) -> bool {
-    let slot = slot(number);
-    let (seats, root, seat) = (&slot.seats, slot.root(), seat % SEATS);
+    let (seats, root, seat) = (of(number), slot(number).root(), seat % SEATS);
     let shown = seats.shown.load(Relaxed) | 1 << seat;
     if seats.numbers[seat].load(Relaxed) == thread {
         seats.shown.store(shown, Relaxed);
@@ -281,7 +295,7 @@ pub fn show(number: u32, seat: usize, thread: u32) -> bool {
 /// A room for `space` on processor `number`, where nobody is; with what it is entered.
 #[must_use]
 pub fn room(number: u32, space: SpaceRef) -> Option<RootWord> {
-    let seats = &slot(number).seats;
+    let seats = of(number);
     let table = space.root().table().address();
     let find = |wanted| seats.tables.iter().position(|it| it.load(Relaxed) == wanted);
     // All rooms show the same bitmap of ports: who has ports shares them with nobody.
@@ -298,7 +312,7 @@ pub fn room(number: u32, space: SpaceRef) -> Option<RootWord> {
 
 /// Whoever comes to processor `number` next is alone.
 pub fn alone(number: u32) {
-    let seats = &slot(number).seats;
+    let seats = of(number);
     seats.tables.iter().for_each(|table| table.store(0, Relaxed));
     seats.guest.store(0, Relaxed);
     seats.shown.store(0, Relaxed);
@@ -306,7 +320,7 @@ pub fn alone(number: u32) {
 
 /// Whoever comes to processor `number` next has `seat`, and others come, too.
 pub fn together(number: u32, seat: usize) {
-    slot(number).seats.guest.store(seat as u32 + 1, Relaxed);
+    of(number).guest.store(seat as u32 + 1, Relaxed);
 }
 
 /// Copies the registers of `from` to `to`; neither runs.
@@ -316,8 +330,8 @@ pub fn copy_frame(from: TcbRef, to: TcbRef) {
 
 /// The shadow with which this processor goes on, if its visitor is not alone; the rooms are as
 /// they are to be.
-pub(super) fn come_in() -> Option<TcbRef> {
-    let seats = &own().seats;
+pub(crate) fn come_in() -> Option<TcbRef> {
+    let seats = own();
     let seat = (seats.guest.load(Relaxed) as usize).checked_sub(1)?;
     for (room, table) in seats.tables.iter().enumerate() {
         let from = Table::at(table.load(Relaxed));
@@ -337,8 +351,8 @@ pub(super) fn come_in() -> Option<TcbRef> {
 
 /// The visitors' spaces may have other tables below their roots than when they came: the rooms show
 /// those.
-pub(super) fn look_again() {
-    let seats = &own().seats;
+pub(crate) fn look_again() {
+    let seats = own();
     if seats.copies[0].changes.load(Relaxed) != root::changes() {
         for (room, copied) in seats.copies.iter().enumerate() {
             // Of whoever is alone nothing stands in `tables`, and its room is the first.
@@ -353,8 +367,8 @@ pub(super) fn look_again() {
 
 /// Shows the space with the root table `from` in `room` of this processor, the first of which
 /// is also that of those who come alone; the room's root table, which is not loaded.
-pub(super) fn show_space(room: usize, from: Table) -> Table {
-    let seats = &own().seats;
+pub(crate) fn show_space(room: usize, from: Table) -> Table {
+    let seats = own();
     let to = Table::at(seats.roots[room % ROOMS].load(Relaxed));
     if seats.copies[room % ROOMS].is_stale(from.address()) {
         copy(from, to);
