@@ -1,13 +1,14 @@
 //! The processor, chosen here and nowhere else.
 //!
 //! Every architecture exports the same names; one that is missing does not compile. `paging`,
-//! `root`, `tlb`, `ports`, the register frame and what calls find in it are pure logic on the
+//! `mem`, the register frame and what calls find in it are pure logic on the
 //! processor's own formats, and the host has those of its processor, too (with the feature
 //! `riscv64` those of RISC-V); access to physical memory, to privileged registers and to threads
 //! is replaced there.
 //!
-//! Here are two rooms: the machine, on which all others stand, and `entry`, by which the processor comes into
-//! the kernel, above all of them (docs/decisions/0121-what-is-above-what.md).
+//! Here is the machine, on which all rooms stand, and the processor's half of some of them, each a folder that is counted
+//! to its room: `mem`, `thread`, `elsewhere`, `check`, and `entry`, by which the processor comes into the kernel, above
+//! all of them (docs/decisions/0135-a-processor-has-a-half-of-a-room.md). A half's names are found in its room.
 
 #[cfg(any(target_arch = "riscv64", feature = "riscv64"))]
 pub mod riscv64;

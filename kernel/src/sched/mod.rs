@@ -30,7 +30,7 @@ use ready::ReadyQueue;
 use wakeup::WakeupLists;
 
 /// A processor's scheduling state. What only the first processor uses stands last: others have no pages for it
-/// (`arch::x86_64::replica`).
+/// (`arch::x86_64::elsewhere::replica`).
 #[repr(C)]
 pub struct Scheduler {
     /// Ready threads by priority.

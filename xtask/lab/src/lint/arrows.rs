@@ -49,7 +49,7 @@ const MACHINE: &str = "arch";
 const HALVES: [&str; 5] = ["mem", "thread", "elsewhere", "check", "entry"];
 /// Macros are known at the crate's root, wherever they are.
 const MACROS: [(&str, &str); 1] = [("kprintln", MACHINE)];
-/// Arrows that run up, with the reason. None does (docs/decisions/0134-a-processor-has-a-half-of-a-room.md).
+/// Arrows that run up, with the reason. None does (docs/decisions/0135-a-processor-has-a-half-of-a-room.md).
 const UPWARD: [(&str, &str, &str); 0] = [];
 
 /// Arrows by the files they begin in.
