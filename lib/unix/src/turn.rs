@@ -38,7 +38,7 @@ impl Unix {
     }
 
     /// `thread` has raised an event, which is to be handled now. If it is to go on at once, others who can run do
-    /// so first.
+    /// so first, unless it goes first itself ([`crate::process::boost`]).
     pub fn give_turn_next(&self, thread: &Rc<Thread>) {
         if thread.credit.is_first() {
             return;

@@ -51,7 +51,7 @@ pub struct Round {
     pub processors: Processors,
 }
 
-/// The runs that belong to the tests, and their suites: as many calls as take a minute or two; before a release ten
+/// The runs that belong to the tests, and their suites: as many calls as take less than a minute; before a release ten
 /// million.
 pub const SHORT: [(&str, Round); 2] =
     [("fuzz-system", short_on(1, 60_000)), ("fuzz-system-2-processors", short_on(2, 50_000))];
