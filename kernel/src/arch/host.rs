@@ -20,4 +20,11 @@ pub use cpu::{
 pub use memory::{hardware, phys_to_virt, virt_to_phys};
 
 /// The host has none.
-pub fn report_nmis(_note: fn(core::fmt::Arguments<'_>)) {}
+pub fn nmis_have_come() -> bool {
+    false
+}
+
+/// There is none to say.
+pub fn say_an_nmi(_note: fn(core::fmt::Arguments<'_>)) -> bool {
+    false
+}

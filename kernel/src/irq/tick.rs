@@ -26,7 +26,9 @@ pub fn noted(running: TcbRef) -> TcbRef {
 fn ticked(running: TcbRef, most: u32) -> TcbRef {
     let scheduler = &cpu().scheduler;
     scheduler.ticks.set(scheduler.ticks.get() + 1);
-    arch::report_nmis(waker::note);
+    if arch::nmis_have_come() {
+        waker::write_log();
+    }
     let now_us = clock::now_us();
     scheduler.ticked_us.set(now_us);
     if scheduler.wakeup.is_due(now_us) {

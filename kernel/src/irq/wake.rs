@@ -1,17 +1,17 @@
 //! Waking whose time has come: a few in a tick, the others by the waker ([`crate::sched::waker`]).
 
 use crate::arch::preemption::let_in;
-use crate::arch::{clock, cpu, log};
+use crate::arch::{clock, cpu};
 use crate::ipc::timeout;
 use crate::sched::early;
-use crate::sched::waker::{TO_WRITE, goes_on, place};
+use crate::sched::waker::{TO_WRITE, goes_on, place, write_some};
 use crate::thread::TcbRef;
 use crate::thread::rendezvous::{self, Busy};
 
 /// How many threads a tick wakes by itself, some 190 instructions each, if there is a waker.
 pub const IN_A_TICK: u32 = 12;
 /// The same of a tick that has waited for something else.
-pub const IN_A_NOTED_TICK: u32 = 2;
+pub const IN_A_NOTED_TICK: u32 = 1;
 /// How many the waker wakes before it looks who else would run.
 pub const AT_ONCE: u32 = 4;
 
@@ -35,7 +35,7 @@ fn wake(thread: TcbRef) {
 /// to do, or all is done and it is halted.
 #[must_use]
 pub fn go_on(waker: TcbRef) -> bool {
-    if log::write_piece() {
+    if write_some() {
         place(waker, TO_WRITE);
         return true;
     }

@@ -1,6 +1,6 @@
 //! The waker: a thread of the kernel's own that goes on where a tick stops when many threads are due
 //! at once, or many who sleep long come nearer (docs/decisions/0056; `irq::wake` is what it does). It writes the log's
-//! lines about users, too, in pieces (docs/decisions/0090).
+//! lines about users and NMIs, too, in pieces (docs/decisions/0090).
 //!
 //! It is as urgent as the most urgent class of those whom it still has to wake, is preempted as any
 //! thread is, and halted while there is nothing to do. Here is when it runs.
@@ -9,7 +9,7 @@ use core::fmt::Arguments;
 
 use super::make_ready;
 use super::wakeup::Rest;
-use crate::arch::{cpu, log};
+use crate::arch::{self, cpu, log};
 use crate::thread::TcbRef;
 
 /// The log has something to write: before all others, of whom everybody may go first now and then.
@@ -25,8 +25,14 @@ pub fn note(line: Arguments<'_>) {
 pub fn write_log() {
     match cpu().scheduler.waker.get() {
         Some(waker) => goes_on(waker, TO_WRITE),
-        None => while log::write_piece() {},
+        None => while write_some() {},
     }
+}
+
+/// Notes a line about NMIs, or writes a piece of what is noted: whether there was anything.
+#[must_use]
+pub fn write_some() -> bool {
+    arch::say_an_nmi(log::note) || log::write_piece()
 }
 
 /// There is something to do for `waker`.

@@ -12,7 +12,15 @@ pub use super::physmap::{hardware, phys_to_virt, virt_to_phys};
 pub use super::sbi::{EXIT_FAILURE, console_write, exit};
 
 /// There are no non-maskable interrupts.
-pub fn report_nmis(_note: fn(Arguments<'_>)) {}
+#[must_use]
+pub fn nmis_have_come() -> bool {
+    false
+}
+
+/// There is none to say.
+pub fn say_an_nmi(_note: fn(Arguments<'_>)) -> bool {
+    false
+}
 
 /// The image is where it was linked.
 pub fn tell_place() {}

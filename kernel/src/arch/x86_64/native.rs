@@ -9,7 +9,7 @@ pub use super::frame::{Frame, exception_words, set_exception_words};
 pub use super::kernel_tables;
 pub use super::lines::{exists as line_exists, mask, open as open_line, unmask};
 pub use super::local_paths::{is_for_work, returns_at_once};
-pub use super::nmi::report as report_nmis;
+pub use super::nmi::{have_come as nmis_have_come, say_a_line as say_an_nmi};
 pub use super::percpu::{Cpu, cpu, interrupt_noted, interrupt_pending, note_entry};
 pub use super::physmap::{hardware, phys_to_virt, virt_to_phys};
 pub use super::place::tell as tell_place;

@@ -2,7 +2,8 @@
 //! something is wrong, and by which people stop a machine that hangs.
 //!
 //! One can come at any instruction of the kernel, on a stack of its own, even before
-//! SYSCALL's entry has one. So [`enter`] only notes it; the next tick says it.
+//! SYSCALL's entry has one. So [`enter`] only notes it; the next tick sees it, and leaves it to the log's
+//! writer to say it: a line is some thousand instructions, for which handlers would wait.
 
 use core::cell::Cell;
 use core::fmt::Arguments;
@@ -74,19 +75,22 @@ pub fn enter(frame: &TrapFrame, note: fn(Arguments<'_>)) {
     }
 }
 
-/// Says to `note` what has come since the last time, a line in each tick: handlers wait for it.
+/// Whether some have come that [`say_a_line`] has not said.
 #[inline]
-pub fn report(note: fn(Arguments<'_>)) {
+#[must_use]
+pub fn have_come() -> bool {
     let nmis = &cpu().nmis;
-    if nmis.count.get() != nmis.said.get() {
-        say_a_line(note);
-    }
+    nmis.count.get() != nmis.said.get()
 }
 
-#[cold]
-fn say_a_line(note: fn(Arguments<'_>)) {
+/// Says to `note` a line of what has come since the last time, if anything has.
+pub fn say_a_line(note: fn(Arguments<'_>)) -> bool {
     let nmis = &cpu().nmis;
-    if nmis.half_said.get() == nmis.said.get() { say(note) } else { say_place(note) }
+    let said = have_come();
+    if said {
+        if nmis.half_said.get() == nmis.said.get() { say(note) } else { say_place(note) }
+    }
+    said
 }
 
 #[cold]
