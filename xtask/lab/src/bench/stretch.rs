@@ -38,6 +38,9 @@ pub fn rows(
     }
     let out = workspace.target("bench")?.join("stretches");
     let _ = std::fs::remove_file(&out);
+    let log = workspace.target("bench")?.join("interrupts-off.log");
+    let said = std::fs::File::create(&log)
+        .with_context(|| format!("cannot write {}", workspace.show(&log)))?;
     let step = ui::Step::start("interrupts-off");
     step.say("running the tests in the emulator");
     let this = std::env::current_exe().context("cannot tell which program this is")?;
@@ -45,7 +48,7 @@ pub fn rows(
         .args(["test", "--ring", "emulator", "--ring", "system"])
         .env("BATON_ROOT", &workspace.root)
         .env(PLUGIN_VARIABLE, instrument.argument(&kernel, &out, ",stretch")?)
-        .stdout(Stdio::null())
+        .stdout(said)
         .stderr(Stdio::null())
         .status()
         .context("cannot run the tests")?;
@@ -53,10 +56,16 @@ pub fn rows(
         std::fs::read_to_string(&out).context("the instrument saw no machine of the tests")?;
     let (stretches, machines) = longest_of(&counted)?;
     step.done(&format!("{machines} machines"));
-    let verdict =
-        if status.success() { "passed" } else { "failed, perhaps by running under the instrument" };
+    let verdict = if status.success() {
+        "passed".to_owned()
+    } else {
+        let at = workspace.show(&log);
+        format!("failed, perhaps by running under the instrument: {at} says which")
+    };
     let tests = both("tests", &stretches, &kernel, &workspace.root)?;
-    rows.extend(tests.map(|row| row.with("tests", verdict).with("machines", machines as u64)));
+    rows.extend(
+        tests.map(|row| row.with("tests", verdict.clone()).with("machines", machines as u64)),
+    );
     for (index, kind) in [OFF, LATE].into_iter().enumerate() {
         let longest = rows
             .iter()
