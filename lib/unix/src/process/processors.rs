@@ -156,7 +156,7 @@ pub fn goes_on(unix: &Unix, thread: &Rc<Thread>) {
 
 /// `thread` is born.
 pub fn is_born(unix: &Unix, thread: &Thread) {
-    thread.whereabouts.since_ns.set(unix.machine.now_ns());
+    thread.whereabouts.since_ns.set(unix.processors.now_ns.get());
 }
 
 /// `thread` waits.

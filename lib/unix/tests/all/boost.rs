@@ -27,11 +27,17 @@ fn share(world: &World, thread: &Rc<Thread>) -> Option<Share> {
 
 /// `thread` sleeps for so long, and goes on.
 fn sleep(world: &World, thread: &Rc<Thread>, ms: u64) {
-    world.unix.processors.look(world.machine.now_ns.get());
+    looks(world);
     let time = world.words(thread, &[0, ms * MS]);
     world.waits(thread, l::__NR_nanosleep, &[time, 0]);
     world.advance(ms * MS);
     assert_eq!(world.next_reply(thread), Some(0));
+    looks(world);
+}
+
+/// As the server does before it works on an event.
+fn looks(world: &World) {
+    world.unix.processors.look(world.machine.now_ns.get());
 }
 
 fn runs(world: &World, thread: &Rc<Thread>, ms: u64) {
