@@ -33,6 +33,18 @@ const TESTS: &str = "usr/lib/python3.11/test";
 const BEFORE: &str = "ifconfig lo up 2>/dev/null";
 /// Most seconds of a module.
 const SECONDS: u64 = 240;
+/// What takes about as long, or longer, on Linux, too, and most seconds of these: threads and processes that hand
+/// each other the processor all the time, which the emulator is slow at.
+const LONG: [&str; 7] = [
+    "test_asyncio",
+    "test_concurrent_futures",
+    "test_multiprocessing_fork",
+    "test_multiprocessing_forkserver",
+    "test_multiprocessing_spawn",
+    "test_subprocess",
+    "test_weakref",
+];
+const LONG_SECONDS: u64 = 900;
 const BATCH: usize = 40;
 /// Of a machine, MiB: it has its archive and the files in that, and one module wants 685 at once.
 const MEMORY_MB: u32 = 1536;
@@ -49,8 +61,9 @@ pub fn suite(workspace: &Workspace) -> Result<Suite> {
     }
     let mut trials = Vec::new();
     for module in modules(&packages.file("libpython3.11-testsuite", TESTS))? {
-        let run = format!("{BEFORE}; exec python3 -m test -W -u none --timeout {SECONDS} {module}");
-        trials.push(Trial::new(&module, run, SECONDS));
+        let seconds = if LONG.contains(&module.as_str()) { LONG_SECONDS } else { SECONDS };
+        let run = format!("{BEFORE}; exec python3 -m test -W -u none --timeout {seconds} {module}");
+        trials.push(Trial::new(&module, run, seconds));
     }
     Ok(Suite { name: Name::Cpython, shared, trials, batch: BATCH, memory: MEMORY_MB, read })
 }
