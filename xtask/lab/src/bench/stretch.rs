@@ -36,32 +36,8 @@ pub fn rows(
     for (name, stretches) in others {
         rows.extend(both(name, stretches, &kernel, &workspace.root)?);
     }
-    let out = workspace.target("bench")?.join("stretches");
-    let _ = std::fs::remove_file(&out);
-    let log = workspace.target("bench")?.join("interrupts-off.log");
-    let said = std::fs::File::create(&log)
-        .with_context(|| format!("cannot write {}", workspace.show(&log)))?;
-    let step = ui::Step::start("interrupts-off");
-    step.say("running the tests in the emulator");
-    let this = std::env::current_exe().context("cannot tell which program this is")?;
-    let status = Command::new(this)
-        .args(["test", "--ring", "emulator", "--ring", "system"])
-        .env("BATON_ROOT", &workspace.root)
-        .env(PLUGIN_VARIABLE, instrument.argument(&kernel, &out, ",stretch")?)
-        .stdout(said)
-        .stderr(Stdio::null())
-        .status()
-        .context("cannot run the tests")?;
-    let counted =
-        std::fs::read_to_string(&out).context("the instrument saw no machine of the tests")?;
+    let (counted, verdict) = watch_tests(workspace, instrument, &kernel)?;
     let (stretches, machines) = longest_of(&counted)?;
-    step.done(&format!("{machines} machines"));
-    let verdict = if status.success() {
-        "passed".to_owned()
-    } else {
-        let at = workspace.show(&log);
-        format!("failed, perhaps by running under the instrument: {at} says which")
-    };
     let tests = both("tests", &stretches, &kernel, &workspace.root)?;
     rows.extend(
         tests.map(|row| row.with("tests", verdict.clone()).with("machines", machines as u64)),
@@ -80,6 +56,40 @@ pub fn rows(
         rows.push(row.with("place", "the kernel's own checker, on demand"));
     }
     Ok(rows)
+}
+
+/// Runs the emulator's tests under the instrument: what it counted, and how the tests ended.
+fn watch_tests(
+    workspace: &Workspace,
+    instrument: &Instrument,
+    kernel: &Path,
+) -> Result<(String, String)> {
+    let out = workspace.target("bench")?.join("stretches");
+    let _ = std::fs::remove_file(&out);
+    let log = workspace.target("bench")?.join("interrupts-off.log");
+    let said = std::fs::File::create(&log)
+        .with_context(|| format!("cannot write {}", workspace.show(&log)))?;
+    let step = ui::Step::start("interrupts-off");
+    step.say("running the tests in the emulator");
+    let this = std::env::current_exe().context("cannot tell which program this is")?;
+    let status = Command::new(this)
+        .args(["test", "--ring", "emulator", "--ring", "system"])
+        .env("BATON_ROOT", &workspace.root)
+        .env(PLUGIN_VARIABLE, instrument.argument(kernel, &out, ",stretch")?)
+        .stdout(said)
+        .stderr(Stdio::null())
+        .status()
+        .context("cannot run the tests")?;
+    let counted =
+        std::fs::read_to_string(&out).context("the instrument saw no machine of the tests")?;
+    let verdict = if status.success() {
+        "passed".to_owned()
+    } else {
+        let at = workspace.show(&log);
+        format!("failed, perhaps by running under the instrument: {at} says which")
+    };
+    step.done(&verdict);
+    Ok((counted, verdict))
 }
 
 /// The rows of both kinds.
