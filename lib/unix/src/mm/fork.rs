@@ -65,6 +65,10 @@ impl Copying<'_> {
     }
 }
 
+/// Most pages of kernel memory that a fork's copy has at first: those who need more get half as much again, and
+/// a large program may have a hundred children that touch little of it.
+const CHILD_PAGES: u64 = 128;
+
 impl AddressSpace {
     /// A copy: private pages are shared until one side writes, or copied now.
     ///
@@ -75,8 +79,8 @@ impl AddressSpace {
         let charge = Charge::new(parent.charge.user(), What::Heap, SPACE_BYTES + bytes)?;
         let areas = parent.areas.borrow().try_clone()?;
         // First of all, the machine's space: while there is none, nobody's page is touched for nothing. It will map
-        // the same, so it needs as much.
-        let paid = (charge, parent.kernel_pages());
+        // the same, so it needs as much, up to what a child of a large program may do without.
+        let paid = (charge, parent.kernel_pages().min(CHILD_PAGES));
         let copy = Self::with(unix, paid, areas, PageMap::default())?;
         let mut writable = Vec::new();
         let resident = parent.pages.borrow().resident();

@@ -377,6 +377,17 @@ fn children_have_as_much_kernel_memory_as_their_parents_and_no_more() {
     assert_eq!(world.unix.more_kernel_memory(&child), Some((SPACE_PAGES + SPACE_PAGES / 2) / 2));
 }
 
+/// CPython's `test_multiprocessing_fork`: the ninetieth child of one that had grown found no kernel memory.
+#[test]
+fn a_child_of_a_large_program_has_a_small_ones_kernel_memory() {
+    let world = World::new();
+    let first = &world.first;
+    (0..10).for_each(|_| assert!(world.unix.more_kernel_memory(first).is_some()));
+    let child = world.fork(first);
+    assert_eq!(world.machine.kernel_pages.get(), 128);
+    assert_eq!(world.unix.more_kernel_memory(&child), Some(64));
+}
+
 #[test]
 fn who_has_all_the_threads_leaves_room_for_processes() {
     let world = World::new();
