@@ -28,6 +28,7 @@ mod identity;
 mod ids;
 mod internet;
 mod ipc;
+mod kernel_memory;
 mod keys;
 mod leases;
 mod locks;
