@@ -20,7 +20,7 @@ use crate::victim::{Event, Registers, Victim, registers};
 use crate::{check, free_pages, machine, world};
 
 /// Calls per test.
-const CALLS: u64 = 10_000;
+const CALLS: u64 = 20_000;
 
 /// Runs the tests.
 pub fn run() {
