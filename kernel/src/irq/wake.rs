@@ -11,7 +11,7 @@ use crate::thread::rendezvous::{self, Busy};
 /// How many threads a tick wakes by itself, some 190 instructions each, if there is a waker.
 pub const IN_A_TICK: u32 = 12;
 /// The same of a tick that has waited for something else.
-pub const IN_A_NOTED_TICK: u32 = 1;
+pub const IN_A_NOTED_TICK: u32 = 2;
 /// How many the waker wakes before it looks who else would run.
 pub const AT_ONCE: u32 = 4;
 

@@ -140,10 +140,9 @@ fn what_comes_while_the_way_out_handles_a_tick_is_handled_there() {
     let crowd = crowd();
     let handler = crowd.handler(230);
     set_current(crowd.running);
-    // So soon that the tick comes to wake one: grains that have passed count, too.
-    clock::PAGE.offset_us.store(3 * GRAIN_US, Ordering::Relaxed);
+    clock::PAGE.offset_us.store(10 * GRAIN_US, Ordering::Relaxed);
     cpu().pending_lines.set(1 << TIMER);
-    // Behind the look at what was noted, in the window behind the one who is woken.
+    // Behind the look at what was noted, in a window between two who are woken.
     cpu().interrupt.set(Some((1, QUIET_LINE)));
     let next = way_out(crowd.running);
     assert!(crowd.urgent.is_ready(), "the tick was handled");
