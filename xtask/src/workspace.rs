@@ -304,6 +304,15 @@ impl Package {
         let tests = self.targets.iter().filter(|t| t.test && t.kind.iter().any(|k| k == "test"));
         tests.map(|test| test.name.as_str()).collect()
     }
+
+    /// The root files of its tests: the library, if it is tested on the host, and each integration test.
+    pub fn host_tests(&self) -> impl Iterator<Item = &Path> {
+        let library = self.has_host_library();
+        let is_test = move |t: &&Target| {
+            t.test && t.kind.iter().any(|k| k == "test" || k == "lib" && library)
+        };
+        self.targets.iter().filter(is_test).map(|target| target.src_path.as_path())
+    }
 }
 
 /// Whether a binary's root file has no host `main`.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use regex::Regex;
 
+use crate::build;
 use crate::workspace::{self, Alone, Workspace};
 
 /// What a kernel is built from.
@@ -40,6 +41,8 @@ impl<'a> Variants<'a> {
         let manifest = others.replace_all(&manifest, "");
         write(&root.join("Cargo.toml"), members.replace(&manifest, list.as_str()).as_bytes())?;
         let kernels = tree.target("bench/variants")?;
+        let folder = build::KERNEL_FOLDER;
+        build::seed(tree, &tree.target(folder)?, &root.join("target").join(folder))?;
         Ok(Self { _alone: alone, tree, copy: Workspace { root }, kernels })
     }
 
@@ -57,7 +60,7 @@ impl<'a> Variants<'a> {
     /// The compiler's words.
     pub fn build(&self, name: &str, file: &str, text: &str) -> Result<PathBuf> {
         write(&self.copy.path(file), text.as_bytes())?;
-        let built = crate::build::kernel(&self.copy);
+        let built = build::kernel(&self.copy);
         let kept = self.kernels.join(format!("kernel-{name}"));
         let kept = built.and_then(|built| {
             std::fs::copy(&built, &kept)

@@ -4,11 +4,15 @@
 //! directory of its own; nothing is built twice when nothing changed.
 
 mod c;
+mod cargo;
+mod host;
 mod places;
 mod rust;
+mod seed;
 
+pub use host::{HostTests, host_tests};
 use rust::Assertions;
-pub use rust::{Effort, inspect, inspect_tool};
+pub use rust::{Effort, KERNEL_FOLDER, PROGRAMS_FOLDER, inspect, inspect_tool, seed};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,15 +1,12 @@
 //! Cargo for bare metal: kernel and Rust programs, with core and alloc compiled
 //! from source.
 
-use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, IsTerminal, Read};
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
-use serde::Deserialize;
+use anyhow::{Result, ensure};
 
-use crate::ui::Step;
+use super::cargo::run;
 use crate::workspace::Workspace;
 
 /// The target triple of everything that runs on Baton.
@@ -21,6 +18,28 @@ const USER_FLAGS: &str =
 /// The kernel lies in the top 2 GiB.
 const KERNEL_FLAGS: &str =
     "-Clinker=ld -Clinker-flavor=ld -Crelocation-model=static -Ccode-model=kernel";
+
+/// The profile of what is used and measured.
+const RELEASE: &str = "release";
+/// The kernel's build directory.
+pub const KERNEL_FOLDER: &str = "kernel";
+/// That of the programs.
+pub const PROGRAMS_FOLDER: &str = "user";
+/// The profile of a kernel with its own assertions, as far as it differs.
+const ASSERTIONS_ON: [&str; 4] = [
+    "profile.release.package.kernel.debug-assertions=true",
+    "profile.release.package.kernel.overflow-checks=true",
+    "profile.release.package.abi.debug-assertions=true",
+    "profile.release.package.abi.overflow-checks=true",
+];
+
+/// Begins the build directory `to` with what `from` has of others' crates ([`seed::seed`]).
+///
+/// # Errors
+/// When something cannot be read or written.
+pub fn seed(workspace: &Workspace, from: &Path, to: &Path) -> Result<()> {
+    super::seed::seed(workspace, from, to, RELEASE, TRIPLE)
+}
 
 /// Whether the kernel's own assertions are compiled in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +66,8 @@ struct Batch {
     folder: &'static str,
     flags: &'static str,
     profile: &'static str,
+    /// What is to be different from the profile.
+    settings: &'static [&'static str],
     /// Which packages, and which binaries of them.
     packages: Vec<String>,
     bins: Vec<String>,
@@ -55,13 +76,15 @@ struct Batch {
 impl Batch {
     /// The kernel, alone.
     fn kernel(assertions: Assertions) -> Self {
+        let (folder, settings) = match assertions {
+            Assertions::Off => (KERNEL_FOLDER, [].as_slice()),
+            Assertions::On => ("checked", ASSERTIONS_ON.as_slice()),
+        };
         Self {
-            folder: "kernel",
+            folder,
             flags: KERNEL_FLAGS,
-            profile: match assertions {
-                Assertions::Off => "release",
-                Assertions::On => "checked",
-            },
+            profile: RELEASE,
+            settings,
             packages: vec!["kernel".to_owned()],
             bins: vec!["baton-kernel".to_owned()],
         }
@@ -74,10 +97,11 @@ impl Batch {
         effort: Effort,
     ) -> Result<Option<Self>> {
         let mut batch = Self {
-            folder: "user",
+            folder: PROGRAMS_FOLDER,
             flags: USER_FLAGS,
+            settings: &[],
             profile: match effort {
-                Effort::Full => "release",
+                Effort::Full => RELEASE,
                 Effort::Quick => "quick",
             },
             packages: Vec::new(),
@@ -102,6 +126,9 @@ impl Batch {
             .env("RUSTC_BOOTSTRAP", "1")
             .env("RUSTFLAGS", self.flags)
             .env("CARGO_TARGET_DIR", workspace.target(folder)?);
+        for setting in self.settings {
+            cargo.args(["--config", setting]);
+        }
         for package in &self.packages {
             cargo.args(["-p", package]);
         }
@@ -129,6 +156,9 @@ pub fn kernel(workspace: &Workspace, assertions: Assertions) -> Result<PathBuf> 
         "this tree has no kernel/src/main.rs, so there is no kernel to build"
     );
     let batch = Batch::kernel(assertions);
+    if assertions == Assertions::On {
+        seed(workspace, &workspace.target(KERNEL_FOLDER)?, &workspace.target(batch.folder)?)?;
+    }
     let log = run(&mut batch.cargo(workspace, "build", batch.folder)?, "the kernel")?;
     ensure!(log.success, "the build of the kernel failed:\n{}", log.words());
     Ok(batch.output(workspace)?.join("baton-kernel"))
@@ -159,8 +189,8 @@ pub fn programs(
     let log = run(&mut cargo, "the programs")?;
     let mut outcome = Outcome::default();
     for name in batch.bins {
-        match log.executables.get(&name) {
-            Some(file) => outcome.built.push((name, file.clone())),
+        match log.executables.iter().find(|program| program.name == name) {
+            Some(program) => outcome.built.push((name, program.file.clone())),
             None => outcome.broken.push(name),
         }
     }
@@ -182,7 +212,7 @@ pub fn names(workspace: &Workspace) -> Result<Vec<String>> {
 pub fn inspect(workspace: &Workspace, verb: &str) -> Result<Vec<(String, Command)>> {
     let mut commands = Vec::new();
     if has_kernel(workspace) {
-        let mut cargo = Batch::kernel(Assertions::Off).cargo(workspace, verb, "kernel")?;
+        let mut cargo = Batch::kernel(Assertions::Off).cargo(workspace, verb, KERNEL_FOLDER)?;
         cargo.arg("--lib");
         commands.push((format!("cargo {verb} (kernel)"), cargo));
     }
@@ -203,99 +233,6 @@ pub fn inspect_tool(workspace: &Workspace, verb: &str) -> Result<(String, Comman
         .args([verb, "--profile", "tool", "--all-targets", "-p", "xtask", "-p", "xtask-lab"])
         .env("CARGO_TARGET_DIR", workspace.target("lint-tool")?);
     Ok((format!("cargo {verb} (tool)"), cargo))
-}
-
-/// What cargo said.
-struct Log {
-    success: bool,
-    lines: Vec<String>,
-    /// Programs that are up to date now, by name.
-    executables: BTreeMap<String, PathBuf>,
-}
-
-impl Log {
-    fn words(&self) -> String {
-        let noise = |line: &&String| is_noise(&console::strip_ansi_codes(line));
-        let words: Vec<&str> =
-            self.lines.iter().filter(|line| !noise(line)).map(String::as_str).collect();
-        words.join("\n")
-    }
-}
-
-/// Whether a line of cargo's, without colours, is about a crate that it begins to compile.
-fn is_compiling(line: &str) -> bool {
-    line.contains("Compiling ")
-}
-
-/// Whether it says nothing about the code.
-fn is_noise(line: &str) -> bool {
-    is_compiling(line) || line.contains("Finished ")
-}
-
-/// Runs cargo with a progress line instead of its output, and shows its warnings.
-fn run(cargo: &mut Command, what: &str) -> Result<Log> {
-    let step = Step::start(format!("building {what}"));
-    if std::io::stderr().is_terminal() {
-        cargo.arg("--color=always");
-    }
-    let mut child = cargo
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .context("cannot run cargo; is it installed?")?;
-    let stdout = child.stdout.take().context("cargo's messages cannot be read")?;
-    let stderr = child.stderr.take().context("cargo's messages cannot be read")?;
-    let messages = std::thread::spawn(move || executables(stdout));
-    let mut lines = Vec::new();
-    let mut compiled = 0;
-    for line in BufReader::new(stderr).lines() {
-        let line = line.context("cargo's messages cannot be read")?;
-        // On a terminal it has colours, and one of them ends behind the word.
-        let plain = console::strip_ansi_codes(&line);
-        if is_compiling(&plain) {
-            compiled += 1;
-            step.say(plain.trim().to_owned());
-        }
-        lines.push(line);
-    }
-    let success = child.wait().context("cannot wait for cargo")?.success();
-    let executables = messages.join().unwrap_or_default();
-    let log = Log { success, lines, executables };
-    if success && log.lines.iter().any(|line| line.contains("warning")) {
-        step.line(&log.words());
-    }
-    match compiled {
-        _ if !success => step.done("FAILED"),
-        0 => step.vanish(),
-        1 => step.done("1 crate compiled"),
-        n => step.done(&format!("{n} crates compiled")),
-    }
-    Ok(log)
-}
-
-/// The programs that cargo names as finished.
-fn executables(messages: impl Read) -> BTreeMap<String, PathBuf> {
-    let mut found = BTreeMap::new();
-    for line in BufReader::new(messages).lines().map_while(Result::ok) {
-        let Ok(message) = serde_json::from_str::<Message>(&line) else { continue };
-        if let (Some(target), Some(file)) = (message.target, message.executable) {
-            found.insert(target.name, file);
-        }
-    }
-    found
-}
-
-/// A line of cargo's JSON output; of most kinds, nothing is of interest.
-#[derive(Deserialize)]
-struct Message {
-    target: Option<Named>,
-    executable: Option<PathBuf>,
-}
-
-#[derive(Deserialize)]
-struct Named {
-    name: String,
 }
 
 #[cfg(test)]
@@ -358,30 +295,5 @@ mod tests {
         assert_eq!(none, None);
         assert_eq!(all.len(), 2);
         assert_eq!((hint.as_deref(), member), (Some("apps/stray"), None));
-    }
-
-    #[test]
-    fn what_is_compiled_is_read_without_its_colours() {
-        let coloured = "\x1B[0m\x1B[1m\x1B[32m   Compiling\x1B[0m abi v0.1.0".to_owned();
-        assert!(is_compiling(&console::strip_ansi_codes(&coloured)));
-        let warning = "\x1B[33mwarning\x1B[0m: unused".to_owned();
-        let log = Log {
-            success: true,
-            lines: vec![coloured, warning.clone()],
-            executables: BTreeMap::new(),
-        };
-        assert_eq!(log.words(), warning);
-    }
-
-    #[test]
-    fn finished_programs_are_read_from_cargos_messages() {
-        let text = "{\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"a\"},\"executable\":null}\n\
-                    {\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"b\"},\"executable\":\"/x/b\"}\n\
-                    not json\n{\"reason\":\"build-finished\",\"success\":false}\n";
-        let found = executables(text.as_bytes());
-        assert_eq!(
-            found.into_iter().collect::<Vec<_>>(),
-            [("b".to_owned(), PathBuf::from("/x/b"))]
-        );
     }
 }

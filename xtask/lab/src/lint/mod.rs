@@ -317,7 +317,7 @@ fn formatter(workspace: &Workspace) -> Tool {
     ("cargo fmt".to_owned(), installed(workspace, "fmt").then_some(fmt))
 }
 
-/// Clippy: the host's crates, then what runs on Baton.
+/// Clippy: what runs on Baton, then the host's crates, whose folder others may be compiling in.
 fn clippy(workspace: &Workspace) -> Result<Vec<Tool>> {
     if !installed(workspace, "clippy") {
         return Ok(vec![("cargo clippy".to_owned(), None)]);
@@ -328,7 +328,7 @@ fn clippy(workspace: &Workspace) -> Result<Vec<Tool>> {
         host.args(["-p", &package.name]);
     }
     let guests = crate::build::inspect(workspace, "clippy")?;
-    let all = std::iter::once(("cargo clippy (host)".to_owned(), host)).chain(guests);
+    let all = guests.into_iter().chain([("cargo clippy (host)".to_owned(), host)]);
     let denying = |(title, mut clippy): (String, Command)| {
         clippy.args(["--quiet", "--keep-going", "--"]).args(CLIPPY_DENIES);
         (title, Some(clippy))

@@ -1,14 +1,21 @@
-//! Ring 1: `cargo test` for every crate with a library that compiles on the
+//! Ring 1: the tests of every crate with a library that compiles on the
 //! host; libtest's lines are counted one by one. Then the kernel for another
 //! processor (`riscv`), the house rules (`lint`, `clippy`), and the C headers' own check.
+//!
+//! Cargo lets one command at a time into a build folder: who came second would wait while the last crate of the
+//! first one's compiles on one processor. So the tests of all crates are compiled by one command, while suites with
+//! folders of their own are under way, and their programs are run by themselves.
 
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, Result};
 
 use super::lanes::Job;
 use super::tally::Outcome;
 use super::{Options, keep_log, riscv};
+use crate::build::{self, HostTests};
 use crate::lint::{self, Verdict};
 use crate::sdk;
 use crate::ui::Step;
@@ -23,36 +30,72 @@ pub(super) const SHOWN_LINES: usize = 40;
 /// When cargo does not say which crates there are.
 pub fn jobs<'a>(workspace: &'a Workspace, options: &Options) -> Result<Vec<Job<'a>>> {
     let mut jobs = Vec::new();
+    let is_sdk = workspace.is_sdk();
+    let compiled = Arc::new(Compiled::new(workspace, options)?);
+    if compiled.packages.len() > 1 {
+        let compiled = Arc::clone(&compiled);
+        jobs.push(Job::new(move |_, _| compiled.compile()));
+    }
     let mut add = |name: &str, run: Box<dyn FnOnce() -> Result<Outcome> + Send + 'a>| {
         if options.wants(name) {
             let name = name.to_owned();
             jobs.push(Job::new(move |_, report| report.suite(&name, run)));
         }
     };
-    // What an SDK has of Baton was tested where the SDK was written.
-    let (is_sdk, packages) = (workspace.is_sdk(), workspace.packages()?);
-    let is_own = |package: &Package| {
-        let in_folder = |folder| package.manifest_path.starts_with(workspace.path(folder));
-        !is_sdk || !sdk::CRATES.iter().any(in_folder)
-    };
     if !is_sdk {
-        // These take long, and compile elsewhere.
-        let is_named = options.filter.as_deref() == Some(riscv::SUITE);
-        add(riscv::SUITE, Box::new(move || riscv::run(workspace, is_named)));
         for (suite, check) in RULES {
             add(suite, Box::new(move || Ok(rules_kept(check(workspace)?))));
         }
+        // It takes long, and compiles elsewhere at first.
+        let is_named = options.filter.as_deref() == Some(riscv::SUITE);
+        add(riscv::SUITE, Box::new(move || riscv::run(workspace, is_named)));
     }
-    for package in packages.into_iter().filter(is_own) {
-        if package.has_host_library() || !package.integration_tests().is_empty() {
-            let name = package.name.clone();
-            add(&name, Box::new(move || cargo_test(workspace, &package, &package.name, &[], &[])));
-        }
+    for (at, package) in compiled.packages.iter().enumerate() {
+        let compiled = Arc::clone(&compiled);
+        add(&package.name, Box::new(move || compiled.run(at)));
     }
     if !is_sdk {
         add(C_HEADERS, Box::new(|| c_headers(workspace)));
     }
     Ok(jobs)
+}
+
+/// The crates whose tests are wanted, and their test programs, which are compiled when the first one is needed.
+struct Compiled<'a> {
+    workspace: &'a Workspace,
+    packages: Vec<Package>,
+    tests: OnceLock<HostTests>,
+}
+
+impl<'a> Compiled<'a> {
+    fn new(workspace: &'a Workspace, options: &Options) -> Result<Self> {
+        let mut packages = workspace.packages()?;
+        let in_folder = |package: &Package| {
+            sdk::CRATES.iter().any(|at| package.manifest_path.starts_with(workspace.path(at)))
+        };
+        // What an SDK has of Baton was tested where the SDK was written.
+        packages.retain(|package| !(workspace.is_sdk() && in_folder(package)));
+        packages.retain(|package| {
+            options.wants(&package.name) && package.host_tests().next().is_some()
+        });
+        Ok(Self { workspace, packages, tests: OnceLock::new() })
+    }
+
+    fn compile(&self) {
+        let packages: Vec<&Package> = self.packages.iter().collect();
+        // What does not compile is said by the crate's own suite.
+        self.tests.get_or_init(|| build::host_tests(self.workspace, &packages).unwrap_or_default());
+    }
+
+    /// Runs the tests of a package.
+    fn run(&self, at: usize) -> Result<Outcome> {
+        self.compile();
+        let package = &self.packages[at];
+        match self.tests.get().and_then(|tests| tests.get(&package.name)) {
+            Some(programs) => run_tests(self.workspace, package, programs),
+            None => cargo_test(self.workspace, package, &package.name, &[], &[]),
+        }
+    }
 }
 
 /// House rules as a suite.
@@ -120,10 +163,41 @@ pub(super) fn cargo_test(
     cargo.arg("--").args(skipped.iter().flat_map(|test| ["--skip", *test]));
     let output = cargo.stdin(Stdio::null()).output().context("cannot run cargo test")?;
     step.vanish();
-    let stdout = String::from_utf8_lossy(&output.stdout);
-    let stderr = String::from_utf8_lossy(&output.stderr);
+    outcome(workspace, name, &output.stdout, &output.stderr, output.status.success())
+}
+
+/// The test `programs` of `package`, one after the other.
+fn run_tests(workspace: &Workspace, package: &Package, programs: &[PathBuf]) -> Result<Outcome> {
+    let step = Step::start(package.name.clone());
+    step.say("running");
+    let folder = package.manifest_path.parent().unwrap_or(&workspace.root);
+    let (mut stdout, mut stderr, mut success) = (Vec::new(), Vec::new(), true);
+    for program in programs {
+        let output = Command::new(program)
+            .current_dir(folder)
+            .env("CARGO_MANIFEST_DIR", folder)
+            .stdin(Stdio::null())
+            .output()
+            .with_context(|| format!("cannot run {}", workspace.show(program)))?;
+        stdout.extend(output.stdout);
+        stderr.extend(output.stderr);
+        success &= output.status.success();
+    }
+    step.vanish();
+    outcome(workspace, &package.name, &stdout, &stderr, success)
+}
+
+/// What tests came to that said this; the whole is kept.
+fn outcome(
+    workspace: &Workspace,
+    name: &str,
+    stdout: &[u8],
+    stderr: &[u8],
+    success: bool,
+) -> Result<Outcome> {
+    let [stdout, stderr] = [stdout, stderr].map(String::from_utf8_lossy);
     let log = keep_log(workspace, name, &format!("{stderr}\n{stdout}"))?;
-    let mut outcome = read_libtest(&stdout, output.status.success());
+    let mut outcome = read_libtest(&stdout, success);
     if !outcome.failures.is_empty() {
         let text = if stdout.contains("test result:") { stdout } else { stderr };
         let lines: Vec<&str> = text.lines().filter(|line| !line.ends_with("... ok")).collect();

@@ -98,7 +98,16 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
     for ring in Ring::ALL.into_iter().filter(|ring| options.wants_ring(*ring)) {
         println!("\n{}", ring.title());
         let jobs = match ring {
-            Ring::Host => host::jobs(workspace, options)?,
+            Ring::Host => {
+                let mut jobs = host::jobs(workspace, options)?;
+                if options.wants_ring(Ring::Emulator) || options.wants_ring(Ring::System) {
+                    // It is compiled in folders of its own, beside the host tests. What is wrong is said when
+                    // it is needed.
+                    let ahead = Job::new(|composer, _| drop(composer.build_ahead()));
+                    jobs.insert(jobs.len().min(1), ahead);
+                }
+                jobs
+            }
             Ring::Emulator => {
                 composer.build_ahead()?;
                 let mut jobs = machines(workspace, &spec, options, ring);

@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 
 use super::keep_log;
 use super::tally::Outcome;
+use crate::build;
 use crate::sdk;
 use crate::ui::Step;
 use crate::workspace::{self, Workspace};
@@ -26,6 +27,9 @@ pub fn trial(workspace: &Workspace) -> Result<Outcome> {
     let folder = Workspace { root: workspace.path(FOLDER) };
     clear(&folder)?;
     sdk::write(workspace, &folder)?;
+    // The standard library and others' crates are compiled for programs already.
+    let programs = build::PROGRAMS_FOLDER;
+    build::seed(workspace, &workspace.target(programs)?, &folder.target(programs)?)?;
     let step = Step::start(SUITE);
     let mut outcome = Outcome::default();
     for (words, sign) in [
