@@ -63,7 +63,7 @@ fn port_of(name: &[u8]) -> u16 {
     u16::from_be_bytes([name[2], name[3]])
 }
 
-fn listener(world: &World, family: u32, address: &[u8]) -> u64 {
+pub fn listener(world: &World, family: u32, address: &[u8]) -> u64 {
     let fd = socket(world, family, SOCK_STREAM);
     assert_eq!(bind(world, fd, address), 0);
     world.ok(&world.first, __NR_listen, &[fd, 5]);

@@ -9,6 +9,7 @@ mod archive;
 mod asynchronous;
 mod attributes;
 mod boost;
+mod buffers;
 mod burial;
 mod capabilities;
 mod clocks;

@@ -4,7 +4,7 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::rc::Rc;
-use core::cell::RefCell;
+use core::cell::{Cell, RefCell};
 
 use super::address::Name;
 use super::ancillary::{Credentials, Rights};
@@ -48,6 +48,8 @@ pub struct Header {
 /// Received bytes.
 pub struct Inbox {
     ring: Ring,
+    /// Bytes that it is to hold at most.
+    most: Cell<usize>,
     pieces: RefCell<VecDeque<Piece>>,
     /// What the pieces cost.
     charge: Charge,
@@ -61,6 +63,7 @@ impl Inbox {
     pub fn new(memory: &Rc<Memory>, frames: Charge, pieces: Charge) -> Result<Self, Errno> {
         Ok(Self {
             ring: Ring::new(memory, CAPACITY)?.paid(frames),
+            most: Cell::new(CAPACITY),
             pieces: RefCell::default(),
             charge: pieces,
         })
@@ -75,7 +78,19 @@ impl Inbox {
     /// How many more bytes it takes now.
     #[must_use]
     pub fn room(&self) -> usize {
-        if self.pieces.borrow().len() < PIECES { self.ring.room() } else { 0 }
+        let room = self.most.get().saturating_sub(self.len());
+        if self.pieces.borrow().len() < PIECES { room } else { 0 }
+    }
+
+    /// Bytes that it is to hold at most.
+    #[must_use]
+    pub fn most(&self) -> usize {
+        self.most.get()
+    }
+
+    /// It is to hold `most` bytes at most, as far as it can; what is in it stays.
+    pub fn bound(&self, most: usize) {
+        self.most.set(most.min(CAPACITY));
     }
 
     /// Messages (or pieces of a stream) in it.
@@ -156,7 +171,7 @@ impl Inbox {
         credentials: Credentials,
         rights: &mut Option<Rc<Rights>>,
     ) -> Result<usize, Errno> {
-        let len = self.ring.fill(source, usize::MAX)?;
+        let len = self.ring.fill(source, self.room())?;
         if len == 0 {
             return Ok(0);
         }

@@ -38,7 +38,7 @@ pub(crate) mod urgent;
 
 use address::{Name, Names};
 use ancillary::Credentials;
-use inbox::{CAPACITY, Inbox};
+use inbox::Inbox;
 use inet::{Endpoint, Inet, Ports};
 pub use inet_options::tcp_state;
 use netlink::Netlink;
@@ -154,6 +154,7 @@ impl Socket {
         self.connected.set(true);
         self.peer_credentials.set(credentials);
         *self.peer_name.borrow_mut() = other.name.borrow().clone();
+        options::bound(self, other);
     }
 
     /// Whether it is a stream of the Internet that was closed in both directions, or reset.
@@ -203,7 +204,9 @@ impl Socket {
     /// Whether a message of `len` bytes can be put into the inbox now (on a stream: a part).
     fn takes(&self, len: usize) -> bool {
         match self.kind {
-            Kind::Stream => self.inbox.room() >= len.clamp(1, super::pipe::ATOMIC),
+            Kind::Stream => {
+                self.inbox.room() >= len.clamp(1, super::pipe::ATOMIC.min(self.inbox.most() / 4))
+            }
             Kind::Datagram => self.inbox.pieces() < DATAGRAMS && self.inbox.room() >= len,
             Kind::Packet => self.inbox.room() >= len.max(1),
         }
@@ -221,7 +224,7 @@ impl Socket {
         let Some(peer) = self.peer() else { return true };
         match self.kind {
             Kind::Datagram => peer.inbox.pieces() < DATAGRAMS,
-            _ => peer.inbox.len() * 4 <= CAPACITY && peer.inbox.room() > 0,
+            _ => peer.inbox.len() * 4 <= peer.inbox.most() && peer.inbox.room() > 0,
         }
     }
 
@@ -229,7 +232,7 @@ impl Socket {
     fn made_room(&self, before: usize) {
         if self.kind == Kind::Datagram || self.service.borrow().is_some() {
             self.can_write.wake_all();
-        } else if (before * 4 > CAPACITY || self.inbox.room() < CAPACITY / 4)
+        } else if (before * 4 > self.inbox.most() || self.inbox.room() < self.inbox.most() / 4)
             && let Some(peer) = self.peer()
         {
             peer.can_write.wake_all();

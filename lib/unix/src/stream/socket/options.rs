@@ -50,6 +50,11 @@ impl Options {
         inbox.len() + inbox.pieces() * BOOKKEEPING < usize::try_from(most).unwrap_or(0)
     }
 
+    /// The size of a buffer that somebody has set.
+    fn buffer(&self, name: u32) -> Option<usize> {
+        self.others.borrow().get(&name).and_then(|value| usize::try_from(*value).ok())
+    }
+
     /// A connection is reset when it is closed (`SO_LINGER` for no time).
     pub(super) fn resets(&self) -> bool {
         let seconds = self.others.borrow().get(&LINGER_SECONDS).copied();
@@ -60,6 +65,24 @@ impl Options {
     pub(super) fn inherit(&self, listener: &Self) {
         self.others.borrow_mut().clone_from(&listener.others.borrow());
     }
+}
+
+/// Bounds what `receiver` holds of what `sender` has sent, if both are streams. There is one buffer between them. On
+/// Linux it is the sender's (`SO_SNDBUF`); on the Internet each side has one (the receiver's half for bookkeeping), and
+/// together they are smaller than this one only if both were set.
+pub(super) fn bound(receiver: &Socket, sender: &Socket) {
+    if receiver.kind != Kind::Stream {
+        return;
+    }
+    let sent = sender.options.buffer(SO_SNDBUF);
+    let most = match &receiver.inet {
+        None => sent,
+        Some(_) => {
+            let received = receiver.options.buffer(SO_RCVBUF);
+            sent.zip(received).map(|(sent, received)| sent + received / 2)
+        }
+    };
+    receiver.inbox.bound(most.unwrap_or(CAPACITY));
 }
 
 /// `setsockopt(fd, level, name, value, len)`.
@@ -97,11 +120,19 @@ pub fn setsockopt(cx: &Cx) -> Answer {
             return Err(Errno::ENOPROTOOPT.into());
         }
         SO_SNDBUF | SO_RCVBUF | SO_SNDBUFFORCE | SO_RCVBUFFORCE => {
-            // As on Linux, the value is doubled for bookkeeping; the buffer stays as it is.
-            let value = value.clamp(1152, CAPACITY as i32).saturating_mul(2);
-            let name =
-                if matches!(name, SO_SNDBUF | SO_SNDBUFFORCE) { SO_SNDBUF } else { SO_RCVBUF };
+            // As on Linux, the value is doubled for bookkeeping, and there is a least.
+            let (name, least) = match name {
+                SO_SNDBUF | SO_SNDBUFFORCE => (SO_SNDBUF, 2304),
+                _ => (SO_RCVBUF, 1152),
+            };
+            let value = value.clamp(least, CAPACITY as i32).saturating_mul(2);
             socket.options.others.borrow_mut().insert(name, value);
+            if let Some(peer) = socket.peer() {
+                bound(socket, &peer);
+                bound(&peer, socket);
+                // There may be more room than before.
+                [socket, &*peer].iter().for_each(|side| side.can_write.wake_all());
+            }
         }
         SO_LINGER if (len as usize) < 8 => return Err(Errno::EINVAL.into()),
         SO_LINGER => {

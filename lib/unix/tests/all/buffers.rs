@@ -1,0 +1,109 @@
+//! Buffers whose size programs set (`SO_SNDBUF`, `SO_RCVBUF`): how much a stream holds, and who is woken.
+
+use linux_raw_sys::general::*;
+use linux_raw_sys::net::{
+    AF_INET, AF_UNIX, MSG_DONTWAIT, SO_RCVBUF, SO_SNDBUF, SOCK_STREAM, SOL_SOCKET,
+};
+use unix::errno::Errno;
+
+use crate::common::World;
+use crate::internet::{LOCAL, connect, listener, set, socket, v4};
+
+/// What a stream holds if nobody has set anything.
+const DEFAULT: usize = 212_992;
+
+fn pair(world: &World) -> [u64; 2] {
+    let at = world.scratch(&world.first, 8);
+    let (family, kind) = (AF_UNIX.into(), SOCK_STREAM.into());
+    world.ok(&world.first, __NR_socketpair, &[family, kind, 0, at]);
+    let bytes = world.read(&world.first, at, 8);
+    [0, 4].map(|i| u64::from(u32::from_le_bytes(bytes[i..i + 4].try_into().unwrap())))
+}
+
+fn set_size(world: &World, fd: u64, name: u32, size: u64) {
+    assert_eq!(set(world, fd, SOL_SOCKET, name, size), 0);
+}
+
+/// Sends as much as `fd` takes without waiting; how many bytes.
+fn fill(world: &World, fd: u64) -> usize {
+    let from = world.scratch(&world.first, 100_000);
+    let mut all = 0;
+    loop {
+        let arguments = [fd, from, 100_000, MSG_DONTWAIT.into(), 0, 0];
+        match world.now(&world.first, __NR_sendto, &arguments) {
+            full if full == Errno::EAGAIN.result() => return all,
+            sent => all += usize::try_from(sent).unwrap(),
+        }
+        assert!(all <= DEFAULT, "{all} bytes and more");
+    }
+}
+
+#[test]
+fn a_stream_holds_what_its_sender_s_buffer_does() {
+    // As Linux 6.1: what is set is doubled, and there is a least.
+    for (size, bytes) in [(1, 4608), (4096, 8192), (65_536, 131_072), (1 << 20, DEFAULT)] {
+        let world = World::new();
+        let [one, two] = pair(&world);
+        set_size(&world, one, SO_SNDBUF, size);
+        set_size(&world, two, SO_RCVBUF, 1);
+        assert_eq!(fill(&world, one), bytes, "{size}");
+        assert_eq!(fill(&world, two), DEFAULT, "{size}, the other way");
+    }
+}
+
+#[test]
+fn a_connection_holds_what_both_buffers_do() {
+    for (sent, received, bytes) in
+        [(4096, 4096, 12_288), (4096, 0, DEFAULT), (0, 4096, DEFAULT), (16_384, 16_384, 49_152)]
+    {
+        let world = World::new();
+        let listening = listener(&world, AF_INET, &v4(LOCAL, 8080));
+        if received > 0 {
+            set_size(&world, listening, SO_RCVBUF, received);
+        }
+        let client = socket(&world, AF_INET, SOCK_STREAM);
+        assert_eq!(connect(&world, client, &v4(LOCAL, 8080)), 0);
+        let server = world.ok(&world.first, __NR_accept, &[listening, 0, 0]);
+        // It does not matter that the connection is there.
+        if sent > 0 {
+            set_size(&world, client, SO_SNDBUF, sent);
+        }
+        assert_eq!(fill(&world, client), bytes, "{sent} {received}");
+        assert_eq!(fill(&world, server), DEFAULT, "{sent} {received}, the other way");
+    }
+}
+
+#[test]
+fn who_waits_at_a_small_buffer_is_woken_however_little_is_read() {
+    for (size, read) in [(1, 1), (1, 700), (2304, 1), (2304, 3000), (4096, 5), (40_000, 4096)] {
+        let world = World::new();
+        let [one, two] = pair(&world);
+        set_size(&world, one, SO_SNDBUF, size);
+        fill(&world, one);
+        let child = world.fork(&world.first);
+        let from = world.scratch(&child, 10_000);
+        world.waits(&child, __NR_write, &[one, from, 10_000]);
+        let to = world.scratch(&world.first, 5000);
+        let mut reply = None;
+        let all = 2 * DEFAULT;
+        let mut got = 0;
+        while reply.is_none() && got < all {
+            got += world.ok(&world.first, __NR_read, &[two, to, read]) as usize;
+            reply = world.next_reply(&child);
+        }
+        assert_eq!(reply, Some(10_000), "{size} {read}");
+    }
+}
+
+#[test]
+fn who_waits_goes_on_when_its_buffer_grows() {
+    let world = World::new();
+    let [one, _two] = pair(&world);
+    set_size(&world, one, SO_SNDBUF, 1);
+    fill(&world, one);
+    let child = world.fork(&world.first);
+    let from = world.scratch(&child, 10_000);
+    world.waits(&child, __NR_write, &[one, from, 10_000]);
+    set_size(&world, one, SO_SNDBUF, 65_536);
+    assert_eq!(world.next_reply(&child), Some(10_000));
+}
