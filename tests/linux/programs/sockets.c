@@ -183,12 +183,36 @@ static void lost(void)
     close(pipe_ends[0]);
 }
 
+/* How much a stream holds is what its sender's buffer does; what of that is bookkeeping differs. */
+static void buffers(void)
+{
+    section("buffers");
+    const int sizes[] = {1, 4096, 16384};
+    for (int i = 0; i < 3; i++) {
+        int pair[2], size = sizes[i], told = 0;
+        long sent = 0, held = 0;
+        socklen_t len = sizeof told;
+        socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair);
+        SHOW(setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &size, sizeof size));
+        SHOW(getsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &told, &len));
+        while ((sent = write(pair[0], buffer, sizeof buffer)) > 0)
+            held += sent;
+        printf("told %d, holds about as much: %d\n", told, held > told * 3 / 4 && held <= told);
+        SHOW(setsockopt(pair[1], SOL_SOCKET, SO_RCVBUF, &size, sizeof size));
+        SHOW(getsockopt(pair[1], SOL_SOCKET, SO_RCVBUF, &told, &len));
+        printf("told %d\n", told);
+        close(pair[0]);
+        close(pair[1]);
+    }
+}
+
 int main(void)
 {
     pairs();
     server(SOCK_STREAM, "stream");
     server(SOCK_SEQPACKET, "seqpacket");
     options();
+    buffers();
     descriptors();
     lost();
     return 0;
