@@ -42,7 +42,7 @@ impl<'a> Variants<'a> {
         write(&root.join("Cargo.toml"), members.replace(&manifest, list.as_str()).as_bytes())?;
         let kernels = tree.target("bench/variants")?;
         let folder = build::KERNEL_FOLDER;
-        build::seed(tree, &tree.target(folder)?, &root.join("target").join(folder))?;
+        build::seed(tree, &tree.target(folder)?, &root.join("target").join(folder));
         Ok(Self { _alone: alone, tree, copy: Workspace { root }, kernels })
     }
 

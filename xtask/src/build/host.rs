@@ -11,23 +11,28 @@ use crate::workspace::{Package, Workspace};
 /// Test programs, by package.
 pub type HostTests = BTreeMap<String, Vec<PathBuf>>;
 
-/// Compiles the tests of all `packages` at once, so that no processor waits for the last crate of one of them;
-/// of who does not compile as a whole, nothing is returned.
+/// Compiles the tests of all `packages` at once, so that no processor waits for the last crate of one of them. Of who
+/// does not compile as a whole, and of who has a library that is not for the host, nothing is returned.
 ///
 /// # Errors
 /// When cargo cannot be run.
 pub fn host_tests(workspace: &Workspace, packages: &[&Package]) -> Result<HostTests> {
+    let packages: Vec<&Package> =
+        packages.iter().copied().filter(|package| package.has_host_library()).collect();
+    if packages.is_empty() {
+        return Ok(HostTests::new());
+    }
     let mut cargo = workspace.cargo();
     cargo.args(["test", "--no-run", "--no-fail-fast", "--profile", "tool", "--lib"]);
     cargo.arg("--message-format=json-render-diagnostics");
-    for package in packages {
+    for package in &packages {
         cargo.args(["-p", &package.name]);
         for test in package.integration_tests() {
             cargo.args(["--test", test]);
         }
     }
     let log = run(&mut cargo, "the host tests")?;
-    Ok(by_package(packages, &log.executables))
+    Ok(by_package(&packages, &log.executables))
 }
 
 /// Whose tests `executables` are: those of `packages` whose every program is there.

@@ -33,12 +33,11 @@ const ASSERTIONS_ON: [&str; 4] = [
     "profile.release.package.abi.overflow-checks=true",
 ];
 
-/// Begins the build directory `to` with what `from` has of others' crates ([`seed::seed`]).
-///
-/// # Errors
-/// When something cannot be read or written.
-pub fn seed(workspace: &Workspace, from: &Path, to: &Path) -> Result<()> {
-    super::seed::seed(workspace, from, to, RELEASE, TRIPLE)
+/// Begins the build directory `to` with what `from` has of others' crates ([`super::seed::seed`]), or says why not.
+pub fn seed(workspace: &Workspace, from: &Path, to: &Path) {
+    if let Err(error) = super::seed::seed(workspace, from, to, RELEASE, TRIPLE) {
+        eprintln!("{error:#}; so what is there already is compiled again");
+    }
 }
 
 /// Whether the kernel's own assertions are compiled in.
@@ -157,7 +156,7 @@ pub fn kernel(workspace: &Workspace, assertions: Assertions) -> Result<PathBuf> 
     );
     let batch = Batch::kernel(assertions);
     if assertions == Assertions::On {
-        seed(workspace, &workspace.target(KERNEL_FOLDER)?, &workspace.target(batch.folder)?)?;
+        seed(workspace, &workspace.target(KERNEL_FOLDER)?, &workspace.target(batch.folder)?);
     }
     let log = run(&mut batch.cargo(workspace, "build", batch.folder)?, "the kernel")?;
     ensure!(log.success, "the build of the kernel failed:\n{}", log.words());

@@ -15,10 +15,10 @@ const STANDARD: [&str; 3] = ["core", "alloc", "compiler_builtins"];
 const PARTS: [&str; 3] = [".fingerprint", "build", "deps"];
 
 /// Copies to the build folder `to`, if there is none yet, such crates of `workspace` as the folder `from` has for
-/// `profile`, for the host and for `triple`.
+/// `profile`, for the host and for `triple`: all at once, or nothing.
 ///
 /// # Errors
-/// When something cannot be read or written.
+/// When something cannot be read or written. Then all is compiled that is needed.
 pub fn seed(
     workspace: &Workspace,
     from: &Path,
@@ -26,19 +26,29 @@ pub fn seed(
     profile: &str,
     triple: &str,
 ) -> Result<()> {
+    let _alone = workspace.alone("seed")?;
     if to.join(profile).exists() || to.join(triple).exists() {
         return Ok(());
     }
     let crates = others(&fs::read_to_string(workspace.path("Cargo.lock")).unwrap_or_default());
+    let begun = to.join("begun");
+    let _ = fs::remove_dir_all(&begun);
     for place in [Path::new(profile).to_path_buf(), Path::new(triple).join(profile)] {
         for part in PARTS {
-            let (from, to) = (from.join(&place).join(part), to.join(&place).join(part));
+            let (from, to) = (from.join(&place).join(part), begun.join(&place).join(part));
             for entry in entries(&from).filter(|entry| is_of(&crates, entry)) {
                 copy(&entry.path(), &to.join(entry.file_name()))
                     .with_context(|| format!("cannot copy {}", entry.path().display()))?;
             }
         }
     }
+    for name in [profile, triple] {
+        if begun.join(name).exists() {
+            fs::rename(begun.join(name), to.join(name))
+                .with_context(|| format!("cannot move {name} to {}", to.display()))?;
+        }
+    }
+    let _ = fs::remove_dir_all(&begun);
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use linux_raw_sys::general::*;
 use linux_raw_sys::net::{
-    AF_INET, AF_UNIX, MSG_DONTWAIT, SO_RCVBUF, SO_SNDBUF, SOCK_STREAM, SOL_SOCKET,
+    AF_INET, AF_UNIX, MSG_DONTWAIT, SO_RCVBUF, SO_SNDBUF, SOCK_SEQPACKET, SOCK_STREAM, SOL_SOCKET,
 };
 use unix::errno::Errno;
 
@@ -41,7 +41,10 @@ fn fill(world: &World, fd: u64) -> usize {
 #[test]
 fn a_stream_holds_what_its_sender_s_buffer_does() {
     // As Linux 6.1: what is set is doubled, and there is a least.
-    for (size, bytes) in [(1, 4608), (4096, 8192), (65_536, 131_072), (1 << 20, DEFAULT)] {
+    let least_of_none = u64::from(u32::MAX);
+    for (size, bytes) in
+        [(1, 4608), (4096, 8192), (65_536, 131_072), (1 << 20, DEFAULT), (least_of_none, DEFAULT)]
+    {
         let world = World::new();
         let [one, two] = pair(&world);
         set_size(&world, one, SO_SNDBUF, size);
@@ -54,7 +57,7 @@ fn a_stream_holds_what_its_sender_s_buffer_does() {
 #[test]
 fn a_connection_holds_what_both_buffers_do() {
     for (sent, received, bytes) in
-        [(4096, 4096, 12_288), (4096, 0, DEFAULT), (0, 4096, DEFAULT), (16_384, 16_384, 49_152)]
+        [(4096, 4096, 12_288), (4096, 0, 139_264), (0, 4096, DEFAULT), (16_384, 16_384, 49_152)]
     {
         let world = World::new();
         let listening = listener(&world, AF_INET, &v4(LOCAL, 8080));
@@ -64,7 +67,7 @@ fn a_connection_holds_what_both_buffers_do() {
         let client = socket(&world, AF_INET, SOCK_STREAM);
         assert_eq!(connect(&world, client, &v4(LOCAL, 8080)), 0);
         let server = world.ok(&world.first, __NR_accept, &[listening, 0, 0]);
-        // It does not matter that the connection is there.
+        // What the listener has holds for whom it accepts, and it does not matter that the connection is there.
         if sent > 0 {
             set_size(&world, client, SO_SNDBUF, sent);
         }
@@ -106,4 +109,44 @@ fn who_waits_goes_on_when_its_buffer_grows() {
     world.waits(&child, __NR_write, &[one, from, 10_000]);
     set_size(&world, one, SO_SNDBUF, 65_536);
     assert_eq!(world.next_reply(&child), Some(10_000));
+}
+
+#[test]
+fn who_waits_because_of_too_many_messages_is_woken() {
+    let world = World::new();
+    let at = world.scratch(&world.first, 8);
+    world.ok(&world.first, __NR_socketpair, &[AF_UNIX.into(), SOCK_SEQPACKET.into(), 0, at]);
+    let bytes = world.read(&world.first, at, 8);
+    let [one, two] =
+        [0, 4].map(|i| u64::from(u32::from_le_bytes(bytes[i..i + 4].try_into().unwrap())));
+    let mut sent = 0;
+    while world.now(&world.first, __NR_sendto, &[one, at, 1, MSG_DONTWAIT.into(), 0, 0]) == 1 {
+        sent += 1;
+    }
+    assert_eq!(sent, 278, "as on Linux 6.1");
+    let child = world.fork(&world.first);
+    world.waits(&child, __NR_write, &[one, at, 1]);
+    world.ok(&world.first, __NR_read, &[two, at, 1]);
+    assert_eq!(world.next_reply(&child), Some(1));
+}
+
+#[test]
+fn an_earlier_connection_is_nothing_to_a_later_one() {
+    let world = World::new();
+    let first = &world.first;
+    let listening = listener(&world, AF_INET, &v4(LOCAL, 8080));
+    let client = socket(&world, AF_INET, SOCK_STREAM);
+    assert_eq!(connect(&world, client, &v4(LOCAL, 8080)), 0);
+    let earlier = world.ok(first, __NR_accept, &[listening, 0, 0]);
+    let nobody = [0_u8; 16];
+    assert_eq!(connect(&world, client, &nobody), 0);
+    assert_eq!(connect(&world, client, &v4(LOCAL, 8080)), 0);
+    let later = world.ok(first, __NR_accept, &[listening, 0, 0]);
+    set_size(&world, client, SO_RCVBUF, 1);
+    set_size(&world, earlier, SO_SNDBUF, 1);
+    world.ok(first, __NR_close, &[earlier]);
+    assert_eq!(fill(&world, later), DEFAULT);
+    let to = world.scratch(first, 8);
+    assert_eq!(world.ok(first, __NR_read, &[client, to, 8]), 8);
+    assert_eq!(fill(&world, client), DEFAULT);
 }

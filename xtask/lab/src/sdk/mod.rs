@@ -192,9 +192,7 @@ fn manifest(text: &str) -> Result<String> {
     workspace.insert("members", toml_edit::value(members));
     let profiles = document.get_mut("profile").and_then(Item::as_table_like_mut);
     let profiles = profiles.context("Cargo.toml has no profiles")?;
-    for other in ["checked", "front"] {
-        profiles.remove(other);
-    }
+    profiles.remove("front");
     for profile in ["release", "tool"] {
         if let Some(profile) = profiles.get_mut(profile).and_then(Item::as_table_like_mut) {
             profile.remove("package");

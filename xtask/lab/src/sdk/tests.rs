@@ -10,7 +10,7 @@ fn all_that_is_copied_is_there_and_needs_nothing_else() {
         assert!(tree().path(path).exists(), "{path}");
     }
     let manifest = manifest(&read(&tree().path("Cargo.toml")).unwrap()).unwrap();
-    for word in ["kernel", "xtask", "checked", "exclude"] {
+    for word in ["kernel", "xtask", "front", "exclude"] {
         assert!(!manifest.contains(&format!("\"{word}")), "{word}: {manifest}");
         assert!(!manifest.contains(&format!("{word}]")), "{word}: {manifest}");
     }

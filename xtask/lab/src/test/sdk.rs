@@ -29,7 +29,7 @@ pub fn trial(workspace: &Workspace) -> Result<Outcome> {
     sdk::write(workspace, &folder)?;
     // The standard library and others' crates are compiled for programs already.
     let programs = build::PROGRAMS_FOLDER;
-    build::seed(workspace, &workspace.target(programs)?, &folder.target(programs)?)?;
+    build::seed(workspace, &workspace.target(programs)?, &folder.target(programs)?);
     let step = Step::start(SUITE);
     let mut outcome = Outcome::default();
     for (words, sign) in [

@@ -45,6 +45,15 @@ pub struct Header {
     pub class: u8,
 }
 
+/// How full an inbox is.
+#[derive(Clone, Copy)]
+pub struct Level {
+    /// Bytes in it.
+    pub bytes: usize,
+    /// It takes nothing: there are too many bytes, or pieces.
+    pub is_full: bool,
+}
+
 /// Received bytes.
 pub struct Inbox {
     ring: Ring,
@@ -80,6 +89,12 @@ impl Inbox {
     pub fn room(&self) -> usize {
         let room = self.most.get().saturating_sub(self.len());
         if self.pieces.borrow().len() < PIECES { room } else { 0 }
+    }
+
+    /// How full it is, for who is going to take something out.
+    #[must_use]
+    pub fn level(&self) -> Level {
+        Level { bytes: self.len(), is_full: self.room() == 0 }
     }
 
     /// Bytes that it is to hold at most.

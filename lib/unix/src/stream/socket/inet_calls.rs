@@ -160,6 +160,8 @@ fn accepted(cx: &Cx, socket: &Socket, target: &Socket, to: Endpoint) -> Result<R
 fn disconnect(cx: &Cx, socket: &Socket, inet: &Inet) {
     if let Some(peer) = socket.peer() {
         peer.peer_gone(true);
+        // What becomes of it is nothing to a later connection of this one.
+        *peer.peer.borrow_mut() = Weak::new();
     }
     inet.in_progress.set(false);
     socket.connected.set(false);

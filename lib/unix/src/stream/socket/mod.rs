@@ -38,7 +38,7 @@ pub(crate) mod urgent;
 
 use address::{Name, Names};
 use ancillary::Credentials;
-use inbox::Inbox;
+use inbox::{Inbox, Level};
 use inet::{Endpoint, Inet, Ports};
 pub use inet_options::tcp_state;
 use netlink::Netlink;
@@ -228,11 +228,12 @@ impl Socket {
         }
     }
 
-    /// Bytes were taken out of the inbox, which held `before`: who waits to send goes on.
-    fn made_room(&self, before: usize) {
+    /// Bytes were taken out of the inbox, which was `before` as full: who waits to send goes on.
+    fn made_room(&self, before: Level) {
+        let most = self.inbox.most();
         if self.kind == Kind::Datagram || self.service.borrow().is_some() {
             self.can_write.wake_all();
-        } else if (before * 4 > self.inbox.most() || self.inbox.room() < self.inbox.most() / 4)
+        } else if (before.is_full || before.bytes * 4 > most || self.inbox.room() < most / 4)
             && let Some(peer) = self.peer()
         {
             peer.can_write.wake_all();

@@ -312,7 +312,7 @@ fn give_bytes(unix: &Unix, end: &End, asker: u64) -> bool {
         return true;
     }
     let mut bytes = Vec::new();
-    let before = socket.inbox.len();
+    let before = socket.inbox.level();
     if bytes.try_reserve_exact(CHUNK).is_err()
         || socket.inbox.peek(&mut Sink::Server { to: &mut bytes, max: CHUNK }, 0).is_err()
     {

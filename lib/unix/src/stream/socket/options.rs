@@ -21,6 +21,9 @@ use crate::errno::Errno;
 const SOL_NETLINK: u32 = 270;
 /// Bytes that a message in an inbox counts in addition to its own.
 const BOOKKEEPING: usize = 768;
+/// Bytes that the receiver of a stream of the Internet has room for if it says nothing (half of Linux's first
+/// `tcp_rmem`, which has doubled when somebody lets it fill up).
+const RECEIVED: usize = 131_072;
 /// Bytes of a `struct timeval`.
 const TIMEVAL: usize = 16;
 
@@ -68,21 +71,19 @@ impl Options {
 }
 
 /// Bounds what `receiver` holds of what `sender` has sent, if both are streams. There is one buffer between them. On
-/// Linux it is the sender's (`SO_SNDBUF`); on the Internet each side has one (the receiver's half for bookkeeping), and
-/// together they are smaller than this one only if both were set.
+/// Linux it is the sender's (`SO_SNDBUF`); on the Internet each side has one, of which the receiver's has a half for
+/// bookkeeping.
 pub(super) fn bound(receiver: &Socket, sender: &Socket) {
     if receiver.kind != Kind::Stream {
         return;
     }
-    let sent = sender.options.buffer(SO_SNDBUF);
-    let most = match &receiver.inet {
+    let most = sender.options.buffer(SO_SNDBUF).map_or(CAPACITY, |sent| match &receiver.inet {
         None => sent,
         Some(_) => {
-            let received = receiver.options.buffer(SO_RCVBUF);
-            sent.zip(received).map(|(sent, received)| sent + received / 2)
+            sent + receiver.options.buffer(SO_RCVBUF).map_or(RECEIVED, |received| received / 2)
         }
-    };
-    receiver.inbox.bound(most.unwrap_or(CAPACITY));
+    });
+    receiver.inbox.bound(most);
 }
 
 /// `setsockopt(fd, level, name, value, len)`.
@@ -120,11 +121,14 @@ pub fn setsockopt(cx: &Cx) -> Answer {
             return Err(Errno::ENOPROTOOPT.into());
         }
         SO_SNDBUF | SO_RCVBUF | SO_SNDBUFFORCE | SO_RCVBUFFORCE => {
-            // As on Linux, the value is doubled for bookkeeping, and there is a least.
+            let is_forced = matches!(name, SO_SNDBUFFORCE | SO_RCVBUFFORCE);
+            // As on Linux, the value is doubled for bookkeeping, there is a least, and less than none is the most,
+            // but for who forces it.
             let (name, least) = match name {
                 SO_SNDBUF | SO_SNDBUFFORCE => (SO_SNDBUF, 2304),
                 _ => (SO_RCVBUF, 1152),
             };
+            let value = if value < 0 && !is_forced { CAPACITY as i32 } else { value };
             let value = value.clamp(least, CAPACITY as i32).saturating_mul(2);
             socket.options.others.borrow_mut().insert(name, value);
             if let Some(peer) = socket.peer() {

@@ -96,7 +96,7 @@ pub fn receive(cx: &Cx, socket: &Socket, sink: &mut Sink, how: How) -> Result<Re
     let Some(piece) = socket.inbox.first() else {
         return nothing(cx, socket, how).map(|()| Received::default());
     };
-    let before = socket.inbox.len();
+    let before = socket.inbox.level();
     let len = socket.inbox.peek(sink, 0)?;
     if !how.peek {
         socket.inbox.consume(piece.len, true);
@@ -135,7 +135,7 @@ fn receive_bytes(cx: &Cx, socket: &Socket, sink: &mut Sink, how: How) -> Result<
     if sink.room() == 0 {
         return Ok(Received::default());
     }
-    let before = socket.inbox.len();
+    let before = socket.inbox.level();
     let received = take_bytes(socket, sink, how)?;
     if received.len > 0 && !how.peek {
         socket.made_room(before);
