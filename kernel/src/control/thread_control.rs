@@ -10,7 +10,6 @@ use crate::ipc::{cancel, sweep};
 use crate::mem::Step;
 use crate::space::{self, SpaceRef, controlled};
 use crate::thread::state::State;
-use crate::thread::tcb::Resume;
 use crate::thread::{TcbRef, lookup, lookup_number, resolve};
 use crate::usermem::Utcb;
 use crate::{irq, lrpc};
@@ -98,7 +97,7 @@ fn delete(caller: TcbRef, own: SpaceRef, number: u32) -> Result<After, CallError
         return Err(CallError::InvalidThread);
     }
     if let Step::More = close(thread) {
-        call_again(caller, thread);
+        caller.calls_again();
         return Ok(After::Nothing);
     }
     let unfinished = lifecycle::delete(thread).or_else(|| spaces().take_abandoned());
@@ -184,16 +183,16 @@ fn modify(
     if request.utcb_location != NO_UTCB && !inactive {
         return Err(CallError::UtcbArea);
     }
-    // Behind all that refuses, so that who is refused has ended nothing; an inactive thread is no clerk.
-    if renamed && is_still_open(caller, thread) {
-        return Ok(());
-    }
     if request.utcb_location != NO_UTCB {
         thread.utcb.set(request.utcb_location);
     }
     let activates = inactive && !request.pager.is_nil();
     if activates {
         prepare_activation(thread)?;
+    }
+    // Behind all that refuses, so that who is refused has ended nothing; an inactive thread is no clerk.
+    if renamed && is_still_open(caller, thread) {
+        return Ok(());
     }
     // Before the activation: a new version ends every IPC, the wait for the start message too.
     if renamed {
@@ -226,18 +225,9 @@ fn close(thread: TcbRef) -> Step {
 fn is_still_open(caller: TcbRef, thread: TcbRef) -> bool {
     let step = close(thread);
     if step == Step::More {
-        call_again(caller, thread);
+        caller.calls_again();
     }
     step == Step::More
-}
-
-/// `caller` is to make its call about `thread` again. The result that it gets first stands, on some processors,
-/// where the call's first argument was.
-#[cold]
-fn call_again(caller: TcbRef, thread: TcbRef) {
-    caller.destroy_next.set(caller.frame().arguments()[0]);
-    debug_assert_eq!(ThreadId(caller.destroy_next.get()).number(), thread.id.get().number());
-    caller.resume.set(Resume::Again);
 }
 
 /// A thread stays where it was created; moving it would move its kernel memory from one payer

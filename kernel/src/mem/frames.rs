@@ -86,9 +86,12 @@ pub const fn info_bytes(max_phys: u64) -> u64 {
 }
 
 /// Places the information array at `info_phys`, for pool frames below `max_phys`.
-/// Before the first [`add_region`].
+/// Before the first [`add_region`]: nothing is in the pool.
 pub fn init(info_phys: u64, max_phys: u64) {
     let frames = &state().frames;
+    for empty in [&frames.head, &frames.clean, &frames.ready, &frames.free, &frames.total] {
+        empty.set(0);
+    }
     frames.info.set(info_phys);
     frames.info_len.set(max_phys.div_ceil(FRAME));
 }

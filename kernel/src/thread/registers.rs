@@ -48,6 +48,14 @@ impl TcbRef {
         self.has_frame().then(|| self.frame())
     }
 
+    /// The thread is to make its call again, as soon as interrupts that have come are handled. The result that it gets
+    /// first stands, on some processors, where the call's first argument was.
+    #[cold]
+    pub fn calls_again(self) {
+        self.destroy_next.set(self.frame().arguments()[0]);
+        self.resume.set(Resume::Again);
+    }
+
     /// Whether the user state is in the register frame: it is for every thread that
     /// entered by an interrupt, exception or a call other than IPC and Unmap.
     #[must_use]

@@ -1,0 +1,105 @@
+//! Calls that take several frames full of zeros: an interrupt that comes before there are enough does not wait for all
+//! of them; the call is made again, and nothing has changed before.
+
+use abi::id::USER_BASE;
+use abi::syscall::Call;
+use abi::{Fpage, Rights, ThreadId, utcb};
+use kernel::arch::{cpu, entry};
+use kernel::check;
+use kernel::space::SpaceRef;
+use kernel::thread::state::State;
+use kernel::thread::tcb::Resume;
+use kernel::thread::{TcbRef, lookup, set_current};
+
+use crate::common::Machine;
+use crate::common::tasks::{QUIET_LINE, UTCBS, machine, system_call, thread};
+
+const KIP: u64 = 0xBFF0_0000;
+/// In another gigabyte than the KIP.
+const FAR: u64 = 0x40_0000_0000;
+/// The first thread of the new task, and another one.
+const FIRST: ThreadId = ThreadId::global(USER_BASE + 50, 1);
+const SECOND: ThreadId = ThreadId::global(USER_BASE + 51, 1);
+
+/// Who may do everything, and makes a task.
+struct Play {
+    _machine: Machine,
+    boss: TcbRef,
+    space: SpaceRef,
+}
+
+impl Play {
+    fn new() -> Self {
+        let (machine, spaces) = machine(1);
+        spaces[0].task.privileged.set(true);
+        let boss = thread(spaces[0], 0, ThreadId::NIL);
+        boss.scheduler.set(boss.id.get());
+        let _ = system_call(boss, Call::ThreadControl, [FIRST.0, 0, boss.id.get().0, FIRST.0, !0]);
+        let space = lookup(FIRST).and_then(TcbRef::space).expect("it was made");
+        Self { _machine: machine, boss, space }
+    }
+
+    /// The boss makes a call, which an interrupt meets as often as it can; how often, while `before` holds.
+    fn calls(&self, call: Call, arguments: [u64; 5], before: impl Fn() -> bool) -> u32 {
+        let interrupt = || cpu().pending_lines.set(1 << QUIET_LINE);
+        interrupt();
+        let _ = system_call(self.boss, call, arguments);
+        let mut times = 0;
+        while self.boss.resume.get() == Resume::Again {
+            assert!(before(), "something has changed");
+            assert_eq!(check::violations(), 0);
+            interrupt();
+            cpu().scheduler.ready.remove(self.boss);
+            set_current(self.boss);
+            let _ = entry::resume(self.boss);
+            times += 1;
+        }
+        cpu().pending_lines.set(0);
+        assert_eq!((self.boss.resume.get(), self.boss.frame().results()[0]), (Resume::Frame, 1));
+        assert_eq!(check::violations(), 0);
+        times
+    }
+
+    fn gives_areas(&self) -> u32 {
+        let kip = Fpage::memory(KIP, 12, Rights::NONE);
+        let utcbs = Fpage::memory(FAR, 18, Rights::NONE);
+        let times = self.calls(Call::SpaceControl, [FIRST.0, 0, kip.0, utcbs.0, 0], || {
+            !self.space.is_initialised()
+        });
+        assert!(self.space.is_initialised());
+        assert_eq!((self.space.kip_area().start, self.space.utcb_area().start), (KIP, FAR));
+        times
+    }
+}
+
+#[test]
+fn a_space_gets_its_areas_when_there_are_frames() {
+    let play = Play::new();
+    let times = play.gives_areas();
+    assert!(
+        (2..=4).contains(&times),
+        "three tables and a twin, of which some may be ready: {times}"
+    );
+}
+
+#[test]
+fn threads_get_their_utcbs_when_there_are_frames() {
+    let play = Play::new();
+    let _ = play.gives_areas();
+    let first = lookup(FIRST).expect("it is there");
+    let boss = play.boss.id.get().0;
+    let is_inactive = || State::seen(first) == State::Inactive;
+    let times = play.calls(Call::ThreadControl, [FIRST.0, boss, boss, FIRST.0, FAR], is_inactive);
+    assert!((3..=5).contains(&times) && !is_inactive(), "three tables, a twin, the page: {times}");
+    assert_eq!(first.utcb.get(), FAR + utcb::POINTER_OFFSET);
+    // A page further only the page is missing, but nobody looks so closely.
+    let there = |id: ThreadId| lookup(id).is_some();
+    let arguments = [SECOND.0, boss, boss, FIRST.0, FAR + 0x1000];
+    let times = play.calls(Call::ThreadControl, arguments, || !there(SECOND));
+    assert!(times > 0 && there(SECOND), "{times}");
+    // In the same page there is nothing to wait for.
+    let third = ThreadId::global(USER_BASE + 52, 1);
+    let arguments = [third.0, boss, boss, FIRST.0, FAR + 2 * utcb::SIZE];
+    assert_eq!((play.calls(Call::ThreadControl, arguments, || false), there(third)), (0, true));
+    assert_eq!(UTCBS, 0xBF00_0000, "the boss's own are elsewhere");
+}
