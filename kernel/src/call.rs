@@ -3,7 +3,6 @@
 use abi::syscall::Call;
 use abi::{CallError, Fpage, ThreadId, utcb};
 
-use crate::arch::preemption::is_due;
 use crate::arch::{Frame, note_entry};
 use crate::control::exregs::{self, Registers};
 use crate::control::schedule::thread_switch;
@@ -119,11 +118,6 @@ fn control_thread(caller: TcbRef, frame: Frame, form: Form) -> TcbRef {
     set_result(caller, frame, result.as_ref().map(|_| ()).map_err(|error| *error));
     match result {
         Ok(After::Destroy(space)) => destruction::start(caller, space),
-        // An interrupt may have come before there were frames enough; if there is no memory, it is told so next time.
-        Err(CallError::NoMemory) if is_due() => {
-            caller.calls_again();
-            sched::go_on(caller)
-        }
         _ => sched::go_on(caller),
     }
 }

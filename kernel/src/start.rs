@@ -76,8 +76,6 @@ fn initial(id: ThreadId, server: Server, pot: &Quota, pages: u64) -> Option<Spac
     space::space_control::initialise(space, kip, utcbs).ok()?;
     let thread = lifecycle::create(id, space, ThreadId::ROOT).ok()?;
     thread.priority.set(INITIAL_PRIORITY);
-    // Interrupts that have come already are for later.
-    while !frames::prepare(space::UTCB_FRAMES) {}
     lifecycle::place_utcb(thread, INITIAL_UTCB_AREA).ok()?;
     let pager = if id == ThreadId::SIGMA0 { ThreadId::NIL } else { ThreadId::SIGMA0 };
     lifecycle::activate_running(thread, pager, server.entry, 0);

@@ -183,16 +183,16 @@ fn modify(
     if request.utcb_location != NO_UTCB && !inactive {
         return Err(CallError::UtcbArea);
     }
+    // Behind all that refuses, so that who is refused has ended nothing; an inactive thread is no clerk.
+    if renamed && is_still_open(caller, thread) {
+        return Ok(());
+    }
     if request.utcb_location != NO_UTCB {
         thread.utcb.set(request.utcb_location);
     }
     let activates = inactive && !request.pager.is_nil();
     if activates {
         prepare_activation(thread)?;
-    }
-    // Behind all that refuses, so that who is refused has ended nothing; an inactive thread is no clerk.
-    if renamed && is_still_open(caller, thread) {
-        return Ok(());
     }
     // Before the activation: a new version ends every IPC, the wait for the start message too.
     if renamed {

@@ -170,9 +170,6 @@ global! {
     pub fn spaces() -> Spaces = Spaces::new();
 }
 
-/// The most frames that a page of UTCBs takes: itself, the tables on the way to it, and a twin.
-pub const UTCB_FRAMES: u64 = 5;
-
 impl SpaceRef {
     /// Whether the task may call for everything (σ0, σ1, root).
     #[must_use]
@@ -214,21 +211,13 @@ impl SpaceRef {
     }
 
     /// The frame behind the page at `page` of the UTCB area; a new one, paid by the
-    /// space, if there is none yet, and if no interrupt comes before there are frames enough: then one is noted.
+    /// space, if there is none yet.
     pub fn utcb_page(self, page: u64) -> Result<u64, NoMemory> {
         match self.any_kernel_page(page) {
-            Some((phys, false)) => Ok(phys),
+            Some((phys, false)) => return Ok(phys),
             // A-stacks are there, which another space sees.
-            Some((_, true)) => Err(NoMemory),
-            None => self.new_utcb_page(page),
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn new_utcb_page(self, page: u64) -> Result<u64, NoMemory> {
-        if space_control::is_interrupted_before(UTCB_FRAMES) {
-            return Err(NoMemory);
+            Some((_, true)) => return Err(NoMemory),
+            None => {}
         }
         let frame = self.quota().take_zeroed_frame()?;
         if let Err(error) = self.map_kernel_page(page, frame.address(), Rights::RW) {

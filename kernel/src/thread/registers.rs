@@ -51,6 +51,7 @@ impl TcbRef {
     /// The thread is to make its call again, as soon as interrupts that have come are handled. The result that it gets
     /// first stands, on some processors, where the call's first argument was.
     #[cold]
+    #[inline(never)] // where it is called every instruction counts
     pub fn calls_again(self) {
         self.destroy_next.set(self.frame().arguments()[0]);
         self.resume.set(Resume::Again);

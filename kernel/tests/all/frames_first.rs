@@ -3,23 +3,21 @@
 
 use abi::id::USER_BASE;
 use abi::syscall::Call;
-use abi::{Fpage, Rights, ThreadId, utcb};
+use abi::{Fpage, Rights, ThreadId};
 use kernel::arch::{cpu, entry};
 use kernel::check;
 use kernel::space::SpaceRef;
-use kernel::thread::state::State;
 use kernel::thread::tcb::Resume;
 use kernel::thread::{TcbRef, lookup, set_current};
 
 use crate::common::Machine;
-use crate::common::tasks::{QUIET_LINE, UTCBS, machine, system_call, thread};
+use crate::common::tasks::{QUIET_LINE, machine, system_call, thread};
 
 const KIP: u64 = 0xBFF0_0000;
 /// In another gigabyte than the KIP.
 const FAR: u64 = 0x40_0000_0000;
-/// The first thread of the new task, and another one.
+/// The first thread of the new task.
 const FIRST: ThreadId = ThreadId::global(USER_BASE + 50, 1);
-const SECOND: ThreadId = ThreadId::global(USER_BASE + 51, 1);
 
 /// Who may do everything, and makes a task.
 struct Play {
@@ -80,26 +78,4 @@ fn a_space_gets_its_areas_when_there_are_frames() {
         (2..=4).contains(&times),
         "three tables and a twin, of which some may be ready: {times}"
     );
-}
-
-#[test]
-fn threads_get_their_utcbs_when_there_are_frames() {
-    let play = Play::new();
-    let _ = play.gives_areas();
-    let first = lookup(FIRST).expect("it is there");
-    let boss = play.boss.id.get().0;
-    let is_inactive = || State::seen(first) == State::Inactive;
-    let times = play.calls(Call::ThreadControl, [FIRST.0, boss, boss, FIRST.0, FAR], is_inactive);
-    assert!((3..=5).contains(&times) && !is_inactive(), "three tables, a twin, the page: {times}");
-    assert_eq!(first.utcb.get(), FAR + utcb::POINTER_OFFSET);
-    // A page further only the page is missing, but nobody looks so closely.
-    let there = |id: ThreadId| lookup(id).is_some();
-    let arguments = [SECOND.0, boss, boss, FIRST.0, FAR + 0x1000];
-    let times = play.calls(Call::ThreadControl, arguments, || !there(SECOND));
-    assert!(times > 0 && there(SECOND), "{times}");
-    // In the same page there is nothing to wait for.
-    let third = ThreadId::global(USER_BASE + 52, 1);
-    let arguments = [third.0, boss, boss, FIRST.0, FAR + 2 * utcb::SIZE];
-    assert_eq!((play.calls(Call::ThreadControl, arguments, || false), there(third)), (0, true));
-    assert_eq!(UTCBS, 0xBF00_0000, "the boss's own are elsewhere");
 }

@@ -3,7 +3,7 @@
 
 use abi::id::USER_BASE;
 use abi::syscall::Call;
-use abi::{CallError, Fpage, Rights, ThreadId, utcb};
+use abi::{Fpage, Rights, ThreadId, utcb};
 use kernel::arch::cpu;
 use kernel::call::dispatch;
 use kernel::control::lifecycle;
@@ -43,12 +43,7 @@ pub fn machine(tasks: u32) -> (Machine, Vec<SpaceRef>) {
 pub fn make(id: ThreadId, space: SpaceRef, slot: u32, pager: ThreadId) -> TcbRef {
     let thread = lifecycle::create(id, space, id).expect("quota suffices");
     let location = UTCBS + u64::from(slot) * utcb::SIZE;
-    // An interrupt of the other players' may have come.
-    let mut placed = lifecycle::place_utcb(thread, location);
-    while placed == Err(CallError::NoMemory) && cpu().pending_lines.get() != 0 {
-        placed = lifecycle::place_utcb(thread, location);
-    }
-    placed.expect("the location is good");
+    lifecycle::place_utcb(thread, location).expect("the location is good");
     lifecycle::activate_running(thread, pager, 0x1000, 0x2000);
     thread
 }
