@@ -34,6 +34,9 @@ pub const SPEC: &str = "tests/systems.toml";
 /// several.
 const COMPARISONS: [(&str, u32); 2] = [("linux-compare", 1), ("linux-compare-4-processors", 4)];
 
+/// A run in which the kernel says that it has moved; for the instrument it stays where it was linked.
+const MOVED: &str = "machine-checks";
+
 /// For the order of suites: what other verbs do in their short form takes longer than any machine.
 const OF_A_VERB: u64 = 3600;
 
@@ -152,7 +155,8 @@ fn machines<'a>(
         .limit(run.seconds)
         .alone(run.cpus > 1 && !run.icount)
     };
-    runs.filter(|run| !(is_watched() && run.assertions)).map(job).collect()
+    let is_blind = |run: &spec::Run| run.assertions || run.name == MOVED;
+    runs.filter(|run| !(is_watched() && is_blind(run))).map(job).collect()
 }
 
 /// What has verbs of its own in its short form.
