@@ -13,10 +13,15 @@ use crate::arch::Frame;
 use crate::arch::preemption::let_in;
 use crate::mem::NoMemory;
 use crate::mem::frames::FRAME;
+use crate::sched;
 use crate::sched::slice::after_call;
-use crate::space::SpaceRef;
+use crate::space::{SpaceRef, space_control};
 use crate::thread::tcb::Resume;
 use crate::thread::{BindingRef, LinkagesRef, TcbRef, lookup, set_result};
+
+/// The most frames that a binding takes apart from its A-stacks: the page of records, and in both spaces the tables on
+/// the way to the A-stacks, and a twin.
+const TABLES: u64 = 9;
 
 /// What the client asks for.
 struct Proposal {
@@ -62,11 +67,17 @@ fn server(caller: TcbRef, clerk: ThreadId) -> Result<(TcbRef, SpaceRef), CallErr
 /// will; returns who runs next.
 #[must_use]
 pub fn resume(caller: TcbRef) -> TcbRef {
-    caller.resume.set(Resume::Frame);
     let frame = caller.frame();
+    let proposal = Proposal::of(frame);
+    let pages = proposal.as_ref().map_or(0, Proposal::pages);
+    if space_control::is_interrupted_before(TABLES + pages) {
+        // Nothing has changed; it goes on here.
+        return sched::go_on(caller);
+    }
+    caller.resume.set(Resume::Frame);
     let [window, procedures, cookie] = core::array::from_fn(|word| caller.message[word].get());
-    let result = Proposal::of(frame)
-        .and_then(|request| make(caller, &request, &Answer { window, procedures, cookie }));
+    let result =
+        proposal.and_then(|request| make(caller, &request, &Answer { window, procedures, cookie }));
     if let Ok(token) = result {
         frame.set_third(token);
     }

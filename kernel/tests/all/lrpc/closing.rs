@@ -1,16 +1,16 @@
 //! The end of clerks with many bindings, and of tasks that have many or have inherited many: in steps, between which
 //! interrupts are handled and others run.
 
-use abi::ThreadId;
 use abi::lrpc::Status;
 use abi::syscall::Call;
+use abi::{MsgTag, ThreadId};
 use kernel::arch::{cpu, entry};
 use kernel::space::SpaceRef;
 use kernel::thread::tcb::Resume;
-use kernel::thread::{TcbRef, lookup, set_current};
+use kernel::thread::{TcbRef, current, lookup, set_current};
 use kernel::{check, sched};
 
-use crate::common::tasks::{QUIET_LINE, UTCBS, thread};
+use crate::common::tasks::{QUIET_LINE, UTCBS, ipc, registers, thread};
 use crate::lrpc::play::{
     CLIENT_WINDOW, Play, SERVER_WINDOW, bind_at, calls, checked, returns, status, system_call,
 };
@@ -74,6 +74,32 @@ fn a_clerk_with_many_bindings_ends_in_steps() {
     assert!(lookup(id).is_none() && steps >= 30 + play.hosts.len(), "in {steps} steps");
     assert_eq!((boss.resume.get(), boss.frame().results()[0]), (Resume::Frame, 1));
     assert!(play.hosts.iter().all(|host| status(*host) == Some(Status::Withdrawn)));
+    checked();
+}
+
+#[test]
+fn a_binding_that_interrupts_meet_is_made() {
+    let play = Play::new();
+    sched::requeue(current());
+    let _ = ipc(play.clerk, ThreadId::NIL, ThreadId::ANY);
+    let arguments = [play.clerk.id.get().0, CLIENT_WINDOW, 31, 1024, 0];
+    assert_eq!(system_call(play.client, Call::LrpcBind, arguments), play.clerk);
+    let utcb = registers(play.clerk);
+    utcb.set_mr(0, MsgTag::new(0, 3, 0).0);
+    [SERVER_WINDOW, 1, 0].into_iter().zip(1..).for_each(|(word, at)| utcb.set_mr(at, word));
+    play.clerk.resume.set(Resume::Ipc);
+    let _ = ipc(play.clerk, play.client.id.get(), ThreadId::ANY);
+    let mut times = 0;
+    while play.client.resume.get() == Resume::Bind {
+        let before = play.clerk.served.iter().count();
+        goes_on(play.client);
+        let bound = play.clerk.served.iter().count() - before;
+        assert_eq!(bound, usize::from(play.client.resume.get() != Resume::Bind));
+        times += 1;
+    }
+    assert!(times > 8, "each of eight pages takes a frame: {times}");
+    assert_eq!(play.client.frame().results()[0], 1);
+    cpu().pending_lines.set(0);
     checked();
 }
 

@@ -67,7 +67,10 @@ pub fn bind_at(client: TcbRef, clerk: TcbRef, windows: [u64; 2], count: u64) -> 
         clerk.resume.set(Resume::Ipc);
         let next = ipc(clerk, client.id.get(), ThreadId::ANY);
         assert_eq!(next, client);
-        run(next);
+        // An interrupt may come before there are frames enough.
+        while client.resume.get() == Resume::Bind {
+            run(next);
+        }
     }
     client.resume.set(Resume::Ipc);
     let [ok, _, token] = client.frame().results();
