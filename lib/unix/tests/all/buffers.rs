@@ -2,23 +2,16 @@
 
 use linux_raw_sys::general::*;
 use linux_raw_sys::net::{
-    AF_INET, AF_UNIX, MSG_DONTWAIT, SO_RCVBUF, SO_SNDBUF, SOCK_SEQPACKET, SOCK_STREAM, SOL_SOCKET,
+    AF_INET, MSG_DONTWAIT, SO_RCVBUF, SO_SNDBUF, SOCK_SEQPACKET, SOCK_STREAM, SOL_SOCKET,
 };
 use unix::errno::Errno;
 
 use crate::common::World;
 use crate::internet::{LOCAL, connect, listener, set, socket, v4};
+use crate::sockets::pair;
 
 /// What a stream holds if nobody has set anything.
 const DEFAULT: usize = 212_992;
-
-fn pair(world: &World) -> [u64; 2] {
-    let at = world.scratch(&world.first, 8);
-    let (family, kind) = (AF_UNIX.into(), SOCK_STREAM.into());
-    world.ok(&world.first, __NR_socketpair, &[family, kind, 0, at]);
-    let bytes = world.read(&world.first, at, 8);
-    [0, 4].map(|i| u64::from(u32::from_le_bytes(bytes[i..i + 4].try_into().unwrap())))
-}
 
 fn set_size(world: &World, fd: u64, name: u32, size: u64) {
     assert_eq!(set(world, fd, SOL_SOCKET, name, size), 0);
@@ -46,7 +39,7 @@ fn a_stream_holds_what_its_sender_s_buffer_does() {
         [(1, 4608), (4096, 8192), (65_536, 131_072), (1 << 20, DEFAULT), (least_of_none, DEFAULT)]
     {
         let world = World::new();
-        let [one, two] = pair(&world);
+        let [one, two] = pair(&world, SOCK_STREAM);
         set_size(&world, one, SO_SNDBUF, size);
         set_size(&world, two, SO_RCVBUF, 1);
         assert_eq!(fill(&world, one), bytes, "{size}");
@@ -80,7 +73,7 @@ fn a_connection_holds_what_both_buffers_do() {
 fn who_waits_at_a_small_buffer_is_woken_however_little_is_read() {
     for (size, read) in [(1, 1), (1, 700), (2304, 1), (2304, 3000), (4096, 5), (40_000, 4096)] {
         let world = World::new();
-        let [one, two] = pair(&world);
+        let [one, two] = pair(&world, SOCK_STREAM);
         set_size(&world, one, SO_SNDBUF, size);
         fill(&world, one);
         let child = world.fork(&world.first);
@@ -101,7 +94,7 @@ fn who_waits_at_a_small_buffer_is_woken_however_little_is_read() {
 #[test]
 fn who_waits_goes_on_when_its_buffer_grows() {
     let world = World::new();
-    let [one, _two] = pair(&world);
+    let [one, _two] = pair(&world, SOCK_STREAM);
     set_size(&world, one, SO_SNDBUF, 1);
     fill(&world, one);
     let child = world.fork(&world.first);
@@ -114,11 +107,8 @@ fn who_waits_goes_on_when_its_buffer_grows() {
 #[test]
 fn who_waits_because_of_too_many_messages_is_woken() {
     let world = World::new();
+    let [one, two] = pair(&world, SOCK_SEQPACKET);
     let at = world.scratch(&world.first, 8);
-    world.ok(&world.first, __NR_socketpair, &[AF_UNIX.into(), SOCK_SEQPACKET.into(), 0, at]);
-    let bytes = world.read(&world.first, at, 8);
-    let [one, two] =
-        [0, 4].map(|i| u64::from(u32::from_le_bytes(bytes[i..i + 4].try_into().unwrap())));
     let mut sent = 0;
     while world.now(&world.first, __NR_sendto, &[one, at, 1, MSG_DONTWAIT.into(), 0, 0]) == 1 {
         sent += 1;

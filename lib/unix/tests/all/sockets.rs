@@ -10,7 +10,7 @@ use unix::errno::Errno;
 
 const UNIX: u64 = AF_UNIX as u64;
 
-fn pair(world: &World, kind: u32) -> [u64; 2] {
+pub fn pair(world: &World, kind: u32) -> [u64; 2] {
     let at = world.scratch(&world.first, 8);
     world.ok(&world.first, __NR_socketpair, &[UNIX, kind.into(), 0, at]);
     let bytes = world.read(&world.first, at, 8);
