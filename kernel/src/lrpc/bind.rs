@@ -12,10 +12,10 @@ use super::{entangle, revocation};
 use crate::arch::Frame;
 use crate::arch::preemption::let_in;
 use crate::mem::NoMemory;
-use crate::mem::frames::FRAME;
+use crate::mem::frames::{self, FRAME};
 use crate::sched;
 use crate::sched::slice::after_call;
-use crate::space::{SpaceRef, space_control};
+use crate::space::SpaceRef;
 use crate::thread::tcb::Resume;
 use crate::thread::{BindingRef, LinkagesRef, TcbRef, lookup, set_result};
 
@@ -70,7 +70,7 @@ pub fn resume(caller: TcbRef) -> TcbRef {
     let frame = caller.frame();
     let proposal = Proposal::of(frame);
     let pages = proposal.as_ref().map_or(0, Proposal::pages);
-    if space_control::is_interrupted_before(TABLES + pages) {
+    if frames::is_interrupted_before(TABLES + pages) {
         // Nothing has changed; it goes on here.
         return sched::go_on(caller);
     }

@@ -7,7 +7,7 @@
 
 use super::state;
 use crate::arch::paging::Table;
-use crate::arch::preemption::let_in;
+use crate::arch::preemption::{let_in, must_stop};
 use crate::arch::{fill_page, phys_to_virt};
 use core::cell::Cell;
 
@@ -158,6 +158,18 @@ pub(crate) fn prepare(count: u64) -> bool {
     unsafe { phys_to_virt(frame.0).cast::<u64>().write(frames.clean.replace(frame.0)) };
     frames.ready.set(frames.ready.get() + 1);
     frames.free.set(frames.free.get() + 1);
+    false
+}
+
+/// Sees to it that `count` frames full of zeros are ready, before a call has changed anything. Whether an interrupt has
+/// come meanwhile, which is not to wait for what is left: then the call is made again. Each time one frame more is
+/// ready, so it comes to an end unless others take them (docs/decisions/0136).
+pub(crate) fn is_interrupted_before(count: u64) -> bool {
+    while !prepare(count) {
+        if must_stop() {
+            return true;
+        }
+    }
     false
 }
 

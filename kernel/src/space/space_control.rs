@@ -4,7 +4,6 @@ use abi::layout::USER_END;
 use abi::{CallError, Fpage, Rights, ThreadId};
 
 use super::SpaceRef;
-use crate::arch::preemption::must_stop;
 use crate::mem::space::Area;
 use crate::mem::{NoMemory, frames};
 use crate::thread::TcbRef;
@@ -18,7 +17,7 @@ const MAX_BITS: u32 = 27;
 const KIP_FRAMES: u64 = 4;
 
 /// Carries out SpaceControl for `caller`; the old control word is always 0. The caller may have to make its call again
-/// ([`is_interrupted_before`]).
+/// ([`frames::is_interrupted_before`]).
 pub fn space_control(
     caller: TcbRef,
     specifier: ThreadId,
@@ -36,24 +35,11 @@ pub fn space_control(
     if !is_area(kip) || overlap(kip, utcbs) {
         return Err(CallError::KipArea);
     }
-    if is_interrupted_before(KIP_FRAMES) {
+    if frames::is_interrupted_before(KIP_FRAMES) {
         caller.calls_again();
         return Ok(());
     }
     initialise(space, kip, utcbs).map_err(|_| CallError::NoMemory)
-}
-
-/// Sees to it that `count` frames full of zeros are ready, before a call has changed anything. Whether an interrupt has
-/// come meanwhile, which is not to wait for what is left: then the call is made again
-/// ([`calls_again`](TcbRef::calls_again)). Each time one frame more is ready, so it comes to an end unless others take
-/// them.
-pub fn is_interrupted_before(count: u64) -> bool {
-    while !frames::prepare(count) {
-        if must_stop() {
-            return true;
-        }
-    }
-    false
 }
 
 /// Maps the KIP and reserves the UTCB area.
