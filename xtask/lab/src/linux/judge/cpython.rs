@@ -45,7 +45,7 @@ const LONG: [&str; 7] = [
     "test_weakref",
 ];
 const LONG_SECONDS: u64 = 900;
-/// A module that ends in half an hour on neither, in parts: their names, and which tests they have.
+/// A module that ends in that time on neither, in parts: their names, and which tests they have.
 const IN_PARTS: &str = "test_multiprocessing_spawn";
 const PARTS: [(&str, &str); 5] = [
     ("processes", " -m '*.WithProcessesTest*'"),
