@@ -52,6 +52,7 @@ mod turn;
 pub mod unix;
 pub mod user;
 pub mod wait;
+pub mod weak_list;
 
 pub use call::{Answer, Cx, Stop};
 pub use errno::Errno;

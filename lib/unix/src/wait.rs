@@ -5,13 +5,14 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::rc::{Rc, Weak};
 use alloc::vec::Vec;
-use core::cell::{Cell, RefCell};
+use core::cell::{Cell, OnceCell, RefCell};
 
 use crate::account::{Charge, What};
 use crate::errno::Errno;
 use crate::machine::Urgency;
 use crate::thread::Thread;
 use crate::unix::Unix;
+use crate::weak_list::WeakList;
 
 /// Threads that have something to do: a call to be tried again, a signal to take.
 #[derive(Default)]
@@ -179,6 +180,15 @@ impl Waiter {
     }
 }
 
+/// What a listener keeps of a queue as long as it listens.
+pub struct Listening(Rc<WeakList<dyn Listener>>);
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.0.one_has_ended();
+    }
+}
+
 /// Threads that wait for one condition.
 #[derive(Default)]
 pub struct WaitQueue {
@@ -187,7 +197,7 @@ pub struct WaitQueue {
     waiters: RefCell<Vec<Waiter>>,
     /// What room for more than [`FEW`] costs the user who needed it.
     charge: Cell<Option<Box<Charge>>>,
-    listeners: RefCell<Vec<Weak<dyn Listener>>>,
+    listeners: OnceCell<Rc<WeakList<dyn Listener>>>,
 }
 
 /// Waiters that cost nothing: what has a queue is paid for with room for so many.
@@ -243,14 +253,13 @@ impl WaitQueue {
         Ok(())
     }
 
-    /// `listener` hears of every wake until it is dropped.
-    pub fn listen(&self, listener: Weak<dyn Listener>) {
+    /// `listener` hears of every wake until it is dropped, and with it what is returned.
+    #[must_use]
+    pub fn listen(&self, listener: Weak<dyn Listener>) -> Listening {
         self.watched.set(true);
-        let mut listeners = self.listeners.borrow_mut();
-        if listeners.len() == listeners.capacity() {
-            listeners.retain(|listener| listener.strong_count() > 0);
-        }
+        let listeners = self.listeners.get_or_init(Rc::default);
         listeners.push(listener);
+        Listening(listeners.clone())
     }
 
     /// The condition may hold now: everybody tries again.
@@ -264,7 +273,8 @@ impl WaitQueue {
     /// As [`Self::wake_all`]; whether any thread waited.
     #[inline(never)]
     pub fn wake_everybody(&self) -> bool {
-        self.watched.set(!self.listeners.borrow().is_empty());
+        let listens = self.listeners.get().is_some_and(|all| !all.is_empty());
+        self.watched.set(listens);
         let any = self.wake_waiters();
         self.notify();
         any
@@ -293,12 +303,9 @@ impl WaitQueue {
 
     /// Tells the listeners.
     fn notify(&self) {
+        let Some(listeners) = self.listeners.get() else { return };
         let mut enough = false;
-        for listener in self.listeners.borrow().iter() {
-            if let Some(listener) = listener.upgrade() {
-                enough |= listener.notify(enough);
-            }
-        }
+        listeners.visit(|listener| enough |= listener.notify(enough));
     }
 
     /// Wakes the first `count` that still wait; how many there were.

@@ -54,7 +54,7 @@ pub(super) fn commit(
         process.state.personality.set(kept);
         process.state.death_signal.set(0);
     }
-    program::end(unix, thread);
+    program::end(thread);
     // Who runs it shall not see what it may read, nor its file's contents if they are not to be read.
     process.state.not_dumpable.set(secure || !built.readable);
     process.state.seen_from.replace(built.seen_from);

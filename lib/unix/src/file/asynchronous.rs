@@ -1,7 +1,8 @@
 //! `O_ASYNC`: a signal when a pipe, socket or terminal may be read or written.
 
 use alloc::rc::{Rc, Weak};
-use core::cell::Cell;
+use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
 
 use linux_raw_sys::general::FASYNC;
 
@@ -12,7 +13,7 @@ use crate::call::Cx;
 use crate::errno::Errno;
 use crate::fs::inode::Kind;
 use crate::unix::Unix;
-use crate::wait::{Later, Listener, RunQueue};
+use crate::wait::{Later, Listener, Listening, RunQueue};
 
 /// What it costs.
 const BYTES: usize = 192;
@@ -25,6 +26,7 @@ pub(super) struct Asynchronous {
     due: Cell<bool>,
     run_queue: Rc<RunQueue>,
     this: Weak<Self>,
+    heard: RefCell<Vec<Listening>>,
     _charge: Charge,
 }
 
@@ -81,6 +83,7 @@ fn listen(cx: &Cx, open: &Rc<Open>, fd: u32) -> Result<Rc<Asynchronous>, Errno> 
         due: Cell::new(false),
         run_queue: cx.unix.run_queue.clone(),
         this: this.clone(),
+        heard: RefCell::default(),
         _charge: charge,
     });
     let mut interest = Events::empty();
@@ -94,7 +97,7 @@ fn listen(cx: &Cx, open: &Rc<Open>, fd: u32) -> Result<Rc<Asynchronous>, Errno> 
         kind => matches!(kind, Kind::Anonymous("inotify")),
     };
     if tells {
-        open.file.watch(cx, interest, &mut |queue| queue.listen(weak.clone()));
+        *listener.heard.borrow_mut() = open.file.listen(cx, interest, &weak);
     }
     Ok(listener)
 }

@@ -1,12 +1,13 @@
 //! Open files: what every kind of file can be asked, open file descriptions, the
 //! descriptor table of a process, and the calls that work on any descriptor.
 
-use alloc::rc::Rc;
+use alloc::rc::{Rc, Weak};
+use alloc::vec::Vec;
 
 use crate::call::{Cx, Stop};
 use crate::errno::Errno;
 use crate::fs::inode::Inode;
-use crate::wait::WaitQueue;
+use crate::wait::{Listener, Listening, WaitQueue};
 
 mod asynchronous;
 mod buffer;
@@ -84,6 +85,13 @@ pub trait File {
     /// have changed (errors and hang-ups always); none for files that are always ready.
     fn watch(&self, cx: &Cx, interest: Events, visit: &mut dyn FnMut(&WaitQueue)) {
         let _ = (cx, interest, visit);
+    }
+
+    /// `listener` hears from all of these queues, as long as it has what is returned.
+    fn listen(&self, cx: &Cx, interest: Events, listener: &Weak<dyn Listener>) -> Vec<Listening> {
+        let mut heard = Vec::new();
+        self.watch(cx, interest, &mut |queue| heard.push(queue.listen(listener.clone())));
+        heard
     }
 
     /// Whether `epoll` takes it (regular files and directories it refuses with `EPERM`).

@@ -3,7 +3,7 @@
 
 use alloc::collections::BTreeMap;
 use alloc::rc::{Rc, Weak};
-use core::cell::{Cell, RefCell};
+use core::cell::RefCell;
 
 use linux_raw_sys::general as l;
 
@@ -27,18 +27,16 @@ const HEAD: u64 = 8;
 #[derive(Default)]
 pub(super) struct Handles {
     inodes: RefCell<BTreeMap<u64, Weak<Inode>>>,
-    /// Those that are gone are looked for when there are so many.
-    prune_at: Cell<usize>,
 }
 
 impl Handles {
     fn add(&self, inode: &Rc<Inode>) {
-        let mut inodes = self.inodes.borrow_mut();
-        if inodes.len() >= self.prune_at.get().max(64) {
-            inodes.retain(|_, inode| inode.strong_count() > 0);
-            self.prune_at.set(2 * inodes.len());
-        }
-        inodes.insert(inode.number, Rc::downgrade(inode));
+        self.inodes.borrow_mut().insert(inode.number, Rc::downgrade(inode));
+    }
+
+    /// The inode with this number ends.
+    pub(super) fn forget(&self, number: u64) {
+        self.inodes.borrow_mut().remove(&number);
     }
 
     fn find(&self, number: u64) -> Option<Rc<Inode>> {

@@ -42,6 +42,7 @@ mod listing;
 mod lock_records;
 pub mod locks;
 mod lookup;
+pub mod mappers;
 mod memory_file;
 mod mount;
 mod mount_attributes;

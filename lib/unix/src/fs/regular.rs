@@ -5,13 +5,14 @@
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
-use alloc::rc::{Rc, Weak};
+use alloc::rc::Rc;
 use alloc::vec::Vec;
-use core::cell::{Cell, RefCell};
+use core::cell::{Cell, OnceCell, RefCell};
 
 use linux_raw_sys::general as linux;
 
 use super::filesystem::Filesystem;
+use super::mappers::Mappers;
 use crate::account::{Charge, User, What};
 use crate::errno::Errno;
 use crate::file::{Sink, Source};
@@ -45,7 +46,7 @@ pub struct Regular {
     /// Who pays for frames, and for what is needed to find them.
     payer: RefCell<Option<[Charge; 2]>>,
     /// Address spaces that have it mapped.
-    pub(super) mappers: RefCell<Vec<Weak<AddressSpace>>>,
+    mappers: OnceCell<Rc<Mappers>>,
 }
 
 impl Default for Regular {
@@ -57,7 +58,7 @@ impl Default for Regular {
             pages: Cell::new(0),
             seals: Cell::new(linux::F_SEAL_SEAL),
             payer: RefCell::default(),
-            mappers: RefCell::default(),
+            mappers: OnceCell::default(),
         }
     }
 }
@@ -77,18 +78,16 @@ impl Regular {
 
     /// `space` maps it from now on; it is asked to forget pages that are cut off.
     pub fn mapped(&self, space: &Rc<AddressSpace>) {
-        let space = Rc::downgrade(space);
-        let mut mappers = self.mappers.borrow_mut();
-        if !mappers.iter().any(|mapper| mapper.ptr_eq(&space)) {
-            mappers.retain(|mapper| mapper.strong_count() > 0);
-            mappers.push(space);
+        let mappers = self.mappers.get_or_init(Rc::default);
+        if mappers.join(space) {
+            space.has_mapped(mappers);
         }
     }
 
     /// The address spaces that have it mapped.
     #[must_use]
     pub fn mappers(&self) -> Vec<Rc<AddressSpace>> {
-        self.mappers.borrow().iter().filter_map(Weak::upgrade).collect()
+        self.mappers.get().map_or_else(Vec::new, |mappers| mappers.all())
     }
 
     /// The frame of page `index`, if it is not a hole.

@@ -102,12 +102,14 @@ pub struct Key {
     revoked: Cell<bool>,
     /// The last round of a search that came by, and how many levels were to be searched below.
     searched: Cell<(u64, usize)>,
+    all: Rc<BySerial>,
     charge: Charge,
 }
 
 impl Drop for Key {
     /// A chain of keyrings is taken apart in a loop: recursion would need stack for each.
     fn drop(&mut self) {
+        self.all.borrow_mut().remove(&self.serial);
         let mut left = self.links.take();
         while let Some(key) = left.pop() {
             if let Some(key) = Rc::into_inner(key) {
@@ -210,12 +212,13 @@ impl Key {
     }
 }
 
+/// Keys by their numbers.
+type BySerial = RefCell<BTreeMap<i32, Weak<Key>>>;
+
 /// All keys.
 #[derive(Default)]
 pub struct Keys {
-    by_serial: RefCell<BTreeMap<i32, Weak<Key>>>,
-    /// Number of keys at which those that are gone are looked for.
-    sweep_at: Cell<usize>,
+    by_serial: Rc<BySerial>,
     last: Cell<i32>,
     /// Searches so far: a keyring knows the last one that came by.
     rounds: Cell<u64>,
@@ -236,10 +239,6 @@ impl Keys {
         let cost = KEY_BYTES + description.len() + bytes.len();
         let charge = cx.pay(cost).map_err(|_| Errno::EDQUOT)?;
         let mut table = self.by_serial.borrow_mut();
-        if table.len() >= self.sweep_at.get().max(64) {
-            table.retain(|_, key| key.strong_count() > 0);
-            self.sweep_at.set(table.len() * 2);
-        }
         let mut serial = self.last.get();
         loop {
             serial = serial.checked_add(1).unwrap_or(1);
@@ -261,6 +260,7 @@ impl Keys {
             expires_ns: Cell::new(None),
             revoked: Cell::new(false),
             searched: Cell::default(),
+            all: self.by_serial.clone(),
             charge,
         });
         table.insert(serial, Rc::downgrade(&key));

@@ -13,6 +13,7 @@ use crate::account::{Charge, User, What};
 use crate::errno::Errno;
 use crate::exec::image::Running;
 use crate::fs::inode::Inode;
+use crate::fs::mappers::Mappers;
 use crate::fs::regular::Regular;
 use crate::machine::{Access, SPACE_PAGES, SpaceId};
 use crate::memory::{Frame, FrameId};
@@ -55,6 +56,8 @@ pub struct AddressSpace {
     pub layout: Cell<Layout>,
     /// The program it runs.
     pub(super) program: RefCell<Option<Rc<Running>>>,
+    /// Of files that it has mapped since it was made, where it is to leave.
+    files: RefCell<Vec<Weak<Mappers>>>,
     /// Contexts of asynchronous I/O.
     pub(crate) contexts: RefCell<Vec<Rc<Context>>>,
     /// Registrations of `membarrier`.
@@ -125,6 +128,7 @@ impl AddressSpace {
             shift: Cell::new(0),
             stack_limit: Cell::new(STACK_LIMIT),
             program: RefCell::default(),
+            files: RefCell::default(),
             contexts: RefCell::default(),
             barriers: Cell::new(0),
             lock_future: Cell::new(false),
@@ -152,6 +156,16 @@ impl AddressSpace {
     #[must_use]
     pub fn machine(&self) -> SpaceId {
         self.machine.get()
+    }
+
+    /// It is one of `mappers` now.
+    pub(crate) fn has_mapped(&self, mappers: &Rc<Mappers>) {
+        let mut files = self.files.borrow_mut();
+        if files.len() == files.capacity() {
+            // Those of files that are no more.
+            files.retain(|one| one.strong_count() > 0);
+        }
+        files.push(Rc::downgrade(mappers));
     }
 
     /// Tells the files that are mapped that this space maps them, too.
@@ -362,6 +376,8 @@ impl AddressSpace {
 
 impl Drop for AddressSpace {
     fn drop(&mut self) {
+        let files = self.files.take();
+        files.iter().filter_map(Weak::upgrade).for_each(|mappers| mappers.leave(self));
         if self.machine.get() != SpaceId(0) {
             self.graves.add(&self.plot, Some(self.machine.get()), self.pages.take());
         }

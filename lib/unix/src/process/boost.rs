@@ -12,7 +12,7 @@ use core::cell::{Cell, RefCell};
 
 use crate::machine::{Share, Urgency};
 use crate::thread::Thread;
-use crate::time::Alarm;
+use crate::time::{Alarm, Armed};
 use crate::unix::Unix;
 
 /// So many on a processor have their turns soon enough.
@@ -53,6 +53,7 @@ impl Credit {
 #[derive(Default)]
 pub struct Boost {
     alarm: Rc<Look>,
+    set: Cell<Option<Armed>>,
     all: RefCell<Vec<Weak<Thread>>>,
     /// The time for which they have gone first and others have not been paid back.
     owed_ns: Cell<u64>,
@@ -143,7 +144,8 @@ impl Boost {
 
     fn look_in(&self, unix: &Unix) {
         let alarm: Rc<dyn Alarm> = self.alarm.clone();
-        unix.timers.set(unix, unix.machine.now_ns() + LOOK_NS, Rc::downgrade(&alarm));
+        let set = unix.timers.set(unix, unix.machine.now_ns() + LOOK_NS, Rc::downgrade(&alarm));
+        self.set.set(Some(set));
     }
 
     /// What `thread` has run since it came is taken from its credit.

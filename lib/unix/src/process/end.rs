@@ -63,9 +63,9 @@ pub fn end_process(unix: &Unix, process: &Rc<Process>, status: u32) {
     }
     process.state.last_name.set(process.name());
     process.state.last_tuning.set(process.tuning());
-    process.times.forget_timers(unix, process);
-    process.times.forget_intervals(unix);
-    process.times.forget_limit(unix);
+    process.times.forget_timers(process);
+    process.times.forget_intervals();
+    process.times.forget_limit();
     let threads = process.threads.borrow().clone();
     trace::tracer_ended(unix, process);
     for thread in &threads {

@@ -45,11 +45,11 @@ pub fn replace_machine_thread(unix: &Unix, thread: &Rc<Thread>, machine: Machine
 
 /// The new program is there: caught signals do as the system does again, timers and the
 /// alternate stack are gone, and a parent that waits in `vfork` goes on.
-pub fn end(unix: &Unix, thread: &Rc<Thread>) {
+pub fn end(thread: &Rc<Thread>) {
     let process = &thread.process;
     own_actions(process);
     thread.signals.stack.set(NO_STACK);
-    process.times.forget_timers(unix, process);
+    process.times.forget_timers(process);
     signal::recalculate(process);
     clocks::has_program(process);
     let state = &process.state;

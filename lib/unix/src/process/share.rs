@@ -16,7 +16,7 @@ use linux_raw_sys::general as l;
 use super::{Pid, Process};
 use crate::machine::{Share, Urgency};
 use crate::thread::{Doing, Thread};
-use crate::time::Alarm;
+use crate::time::{Alarm, Armed};
 use crate::unix::Unix;
 
 /// How a thread asks to be scheduled.
@@ -169,6 +169,7 @@ fn give(unix: &Unix, thread: &Rc<Thread>, share: Share) {
 pub struct Lender {
     /// Itself, for its alarm.
     alarm: Rc<Look>,
+    set: Cell<Option<Armed>>,
     /// Everybody in the background.
     all: RefCell<BTreeSet<Pid>>,
     /// Who has a place now, and how long it had run before.
@@ -210,7 +211,8 @@ impl Lender {
 
     fn look_in(&self, unix: &Unix, ns: u64) {
         let alarm: Rc<dyn Alarm> = self.alarm.clone();
-        unix.timers.set(unix, unix.machine.now_ns() + ns, Rc::downgrade(&alarm));
+        let set = unix.timers.set(unix, unix.machine.now_ns() + ns, Rc::downgrade(&alarm));
+        self.set.set(Some(set));
     }
 
     /// Looks who has run, and who is next.

@@ -19,7 +19,8 @@ use crate::errno::Errno;
 use crate::file::{Events, File, Open, Sink, Source};
 use crate::fs::inode::Inode;
 use crate::signal::{OnSignal, mask};
-use crate::wait::{Listener, WaitQueue};
+use crate::wait::{Listener, Listening, WaitQueue};
+use crate::weak_list::WeakList;
 
 mod nesting;
 
@@ -53,6 +54,7 @@ struct Item {
     listed: Cell<bool>,
     ready: Weak<Ready>,
     this: Weak<Item>,
+    heard: RefCell<Vec<Listening>>,
     /// What it costs.
     _charge: Charge,
 }
@@ -99,7 +101,7 @@ pub struct Epoll {
     prune_at: Cell<usize>,
     ready: Rc<Ready>,
     /// The epolls that it is in, once for each entry.
-    holders: RefCell<Vec<Weak<Epoll>>>,
+    holders: WeakList<Epoll>,
     this: Weak<Epoll>,
     inode: Rc<Inode>,
 }
@@ -118,11 +120,12 @@ impl Epoll {
             listed: Cell::new(false),
             ready: Rc::downgrade(&self.ready),
             this: this.clone(),
+            heard: RefCell::default(),
             _charge: charge,
         });
         let interest = Events::from_bits_retain(events & !OPTIONS);
-        let listener: Rc<dyn Listener> = item.clone();
-        open.file.watch(cx, interest, &mut |queue| queue.listen(Rc::downgrade(&listener)));
+        let listener: Weak<dyn Listener> = item.this.clone();
+        *item.heard.borrow_mut() = open.file.listen(cx, interest, &listener);
         let old = self.items.borrow_mut().insert(key(fd, open), item.clone());
         drop(old);
         if !item.look(cx).is_empty() {
@@ -131,14 +134,20 @@ impl Epoll {
         Ok(())
     }
 
-    /// Drops the entries of files that were closed, and what is left of entries on the list.
-    fn prune(&self) {
+    /// Drops what is left of entries on the list, which holds their memory.
+    fn prune_list(&self) {
         let items = self.items.borrow().len();
         let mut list = self.ready.list.borrow_mut();
         if list.len() > 2 * items + 16 {
             list.retain(|item| item.strong_count() > 0);
+            let few = 2 * list.len();
+            list.shrink_to(few);
         }
-        drop(list);
+    }
+
+    /// Drops the entries of files that were closed, and what is left of entries.
+    fn prune(&self) {
+        self.prune_list();
         if self.items.borrow().len() < self.prune_at.get() {
             return;
         }
@@ -254,7 +263,7 @@ fn create(cx: &Cx, flags: u32) -> Answer {
         items: RefCell::default(),
         prune_at: Cell::new(16),
         ready: Rc::default(),
-        holders: RefCell::default(),
+        holders: WeakList::default(),
         this: this.clone(),
         inode,
     });
@@ -298,6 +307,7 @@ pub(super) fn epoll_ctl(cx: &Cx) -> Answer {
         EPOLL_CTL_DEL => {
             let item = epoll.items.borrow_mut().remove(&key);
             drop(item);
+            epoll.prune_list();
             nesting::left(&open, epoll);
             Ok(0)
         }

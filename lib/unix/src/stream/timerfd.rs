@@ -14,7 +14,7 @@ use crate::call::{Answer, Cx, Stop};
 use crate::errno::Errno;
 use crate::file::{Events, File, Open, Sink, Source};
 use crate::fs::inode::Inode;
-use crate::time::{Alarm, Clock, Interval, Key, Timespec};
+use crate::time::{Alarm, Armed, Clock, Interval, Timespec};
 use crate::unix::Unix;
 use crate::wait::WaitQueue;
 
@@ -26,7 +26,7 @@ struct Timer {
     /// 0: only once.
     period_ns: Cell<u64>,
     /// The alarm that is set.
-    key: Cell<Option<Key>>,
+    alarm: Cell<Option<Armed>>,
     this: Weak<Timer>,
     expired: WaitQueue,
     inode: Rc<Inode>,
@@ -34,7 +34,7 @@ struct Timer {
 
 impl Alarm for Timer {
     fn ring(&self, unix: &Unix) {
-        self.key.set(None);
+        self.alarm.set(None);
         if self.count(unix) == 0 {
             self.arm(unix);
         } else {
@@ -57,18 +57,12 @@ impl Timer {
         }
     }
 
-    fn disarm(&self, unix: &Unix) {
-        if let Some(key) = self.key.take() {
-            unix.timers.cancel(key);
-        }
-    }
-
     fn arm(&self, unix: &Unix) {
-        self.disarm(unix);
+        self.alarm.set(None);
         if let Some(next_ns) = self.next_ns.get() {
             let at_ns = self.clock.machine_time(unix, next_ns);
             let this: Weak<dyn Alarm> = self.this.clone();
-            self.key.set(Some(unix.timers.set(unix, at_ns, this)));
+            self.alarm.set(Some(unix.timers.set(unix, at_ns, this)));
         }
     }
 
@@ -150,7 +144,7 @@ pub(super) fn timerfd_create(cx: &Cx) -> Answer {
         clock,
         next_ns: Cell::new(None),
         period_ns: Cell::new(0),
-        key: Cell::new(None),
+        alarm: Cell::new(None),
         this: this.clone(),
         expired: WaitQueue::default(),
         inode,
@@ -170,7 +164,7 @@ pub(super) fn timerfd_settime(cx: &Cx) -> Answer {
     let open = cx.file(cx.uint(0))?;
     let timer = of(&open)?;
     let old = timer.state(cx.unix);
-    timer.disarm(cx.unix);
+    timer.alarm.set(None);
     let next = |ns: u64| match flags & TFD_TIMER_ABSTIME {
         0 => timer.clock.now_ns(cx.unix).unwrap_or(0).saturating_add(ns),
         _ => timer.clock.meant(cx, ns),

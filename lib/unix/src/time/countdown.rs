@@ -5,7 +5,7 @@ use alloc::rc::Weak;
 use core::cell::Cell;
 
 use super::clock::Clock;
-use super::{Alarm, Key};
+use super::{Alarm, Armed};
 use crate::unix::Unix;
 
 /// A timer that may repeat.
@@ -14,15 +14,15 @@ pub struct Countdown {
     /// When it expires next, on its clock; `None`: it does not run.
     next_ns: Cell<Option<u64>>,
     period_ns: Cell<u64>,
-    key: Cell<Option<Key>>,
+    alarm: Cell<Option<Armed>>,
 }
 
 impl Countdown {
     /// One that does not run.
     #[must_use]
     pub fn new(clock: Clock) -> Self {
-        let (next_ns, period_ns, key) = Default::default();
-        Self { clock, next_ns, period_ns, key }
+        let (next_ns, period_ns, alarm) = Default::default();
+        Self { clock, next_ns, period_ns, alarm }
     }
 
     /// What it goes by.
@@ -40,7 +40,7 @@ impl Countdown {
         period_ns: u64,
         alarm: Weak<dyn Alarm>,
     ) {
-        self.stop(unix);
+        self.stop();
         self.period_ns.set(period_ns);
         self.next_ns.set(first_ns);
         self.arm(unix, alarm);
@@ -53,17 +53,15 @@ impl Countdown {
     }
 
     /// Stops it.
-    pub fn stop(&self, unix: &Unix) {
+    pub fn stop(&self) {
         self.next_ns.set(None);
-        if let Some(key) = self.key.take() {
-            unix.timers.cancel(key);
-        }
+        self.alarm.set(None);
     }
 
     fn arm(&self, unix: &Unix, alarm: Weak<dyn Alarm>) {
         if let Some(next_ns) = self.next_ns.get() {
             let at_ns = self.clock.machine_time(unix, next_ns);
-            self.key.set(Some(unix.timers.set(unix, at_ns, alarm)));
+            self.alarm.set(Some(unix.timers.set(unix, at_ns, alarm)));
         }
     }
 
@@ -100,20 +98,21 @@ impl Countdown {
     /// Arms it again after [`Self::rang`], for `at_ns` of the machine at the earliest; how
     /// often it has expired meanwhile.
     pub fn go_on(&self, unix: &Unix, not_before_ns: u64, alarm: Weak<dyn Alarm>) -> u64 {
-        if self.key.get().is_some() {
+        if let Some(set) = self.alarm.take() {
+            self.alarm.set(Some(set));
             return 0;
         }
         let count = self.count(unix);
         if let Some(next_ns) = self.next_ns.get() {
             let at_ns = self.clock.machine_time(unix, next_ns).max(not_before_ns);
-            self.key.set(Some(unix.timers.set(unix, at_ns, alarm)));
+            self.alarm.set(Some(unix.timers.set(unix, at_ns, alarm)));
         }
         count
     }
 
     /// Counts what has expired.
     fn count(&self, unix: &Unix) -> u64 {
-        self.key.set(None);
+        self.alarm.set(None);
         let (Some(next_ns), Some(now_ns)) = (self.next_ns.get(), self.clock.now_ns(unix)) else {
             return 0;
         };

@@ -112,9 +112,9 @@ fn setitimer(cx: &Cx) -> Answer {
 
 impl ProcessTimes {
     /// The process ends: its interval timers stop.
-    pub fn forget_intervals(&self, unix: &Unix) {
+    pub fn forget_intervals(&self) {
         for timer in self.intervals.take().iter().flatten() {
-            timer.countdown.stop(unix);
+            timer.countdown.stop();
         }
     }
 }

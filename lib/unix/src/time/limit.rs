@@ -10,7 +10,7 @@ use linux_raw_sys::general as l;
 use super::clock::Clock;
 use super::cpu::ProcessTimes;
 use super::types::SECOND_NS;
-use super::{Alarm, Key};
+use super::{Alarm, Armed};
 use crate::process::Process;
 use crate::signal::{self, Info};
 use crate::unix::Unix;
@@ -22,7 +22,7 @@ const UNLIMITED: u64 = u64::MAX;
 pub struct CpuLimit {
     process: Weak<Process>,
     clock: Clock,
-    key: Cell<Option<Key>>,
+    alarm: Cell<Option<Armed>>,
     this: Weak<CpuLimit>,
 }
 
@@ -30,19 +30,13 @@ impl CpuLimit {
     /// Sets the alarm for the soft limit, in seconds.
     fn arm(&self, unix: &Unix, soft_s: u64) {
         let at_ns = self.clock.machine_time(unix, soft_s.saturating_mul(SECOND_NS));
-        self.key.set(Some(unix.timers.set(unix, at_ns, self.this.clone())));
-    }
-
-    fn stop(&self, unix: &Unix) {
-        if let Some(key) = self.key.take() {
-            unix.timers.cancel(key);
-        }
+        self.alarm.set(Some(unix.timers.set(unix, at_ns, self.this.clone())));
     }
 }
 
 impl Alarm for CpuLimit {
     fn ring(&self, unix: &Unix) {
-        self.key.set(None);
+        self.alarm.set(None);
         let Some(process) = self.process.upgrade().filter(|one| one.ended.get().is_none()) else {
             return;
         };
@@ -63,7 +57,7 @@ impl Alarm for CpuLimit {
 impl ProcessTimes {
     /// The process has got a limit of processor time, by `setrlimit` or at its birth.
     pub fn watch_limit(&self, unix: &Unix, process: &Rc<Process>) {
-        self.forget_limit(unix);
+        self.forget_limit();
         let (soft_s, _) = process.limits.borrow()[l::RLIMIT_CPU as usize];
         // As on Linux, it is the soft limit that has the process watched.
         if soft_s == UNLIMITED {
@@ -73,7 +67,7 @@ impl ProcessTimes {
         let limit = Rc::new_cyclic(|this: &Weak<CpuLimit>| CpuLimit {
             clock: Clock::Process(process.clone()),
             process,
-            key: Cell::new(None),
+            alarm: Cell::new(None),
             this: this.clone(),
         });
         limit.arm(unix, soft_s);
@@ -81,9 +75,7 @@ impl ProcessTimes {
     }
 
     /// The process ends, or has another limit.
-    pub fn forget_limit(&self, unix: &Unix) {
-        if let Some(limit) = self.limit.take() {
-            limit.stop(unix);
-        }
+    pub fn forget_limit(&self) {
+        drop(self.limit.take());
     }
 }

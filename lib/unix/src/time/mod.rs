@@ -36,8 +36,31 @@ pub trait Alarm {
     fn ring(&self, unix: &Unix);
 }
 
-/// An alarm that is set: its time, and a number.
+/// A deadline: its time, and a number.
 pub type Key = (u64, u64);
+
+/// Deadlines, earliest first.
+type Events = RefCell<BTreeMap<Key, Event>>;
+
+/// Nothing happens at this deadline any more.
+fn cancel(events: &Events, key: Key) {
+    // What is dropped may cancel alarms of its own: not while the list is borrowed.
+    let event = events.borrow_mut().remove(&key);
+    drop(event);
+}
+
+/// An alarm that is set, for as long as this is kept.
+#[must_use]
+pub struct Armed {
+    key: Key,
+    events: Rc<Events>,
+}
+
+impl Drop for Armed {
+    fn drop(&mut self) {
+        cancel(&self.events, self.key);
+    }
+}
 
 /// What happens at a time.
 enum Event {
@@ -47,10 +70,10 @@ enum Event {
     Ring(Weak<dyn Alarm>),
 }
 
-/// Deadlines, earliest first.
+/// What is to happen when.
 #[derive(Default)]
 pub struct Timers {
-    events: RefCell<BTreeMap<Key, Event>>,
+    events: Rc<Events>,
     serial: Cell<u64>,
     /// What the machine was asked for.
     armed: Cell<Option<u64>>,
@@ -81,16 +104,10 @@ impl Timers {
         unix.machine.set_alarm(at_ns);
     }
 
-    /// Calls `alarm` at this time.
-    pub fn set(&self, unix: &Unix, at_ns: u64, alarm: Weak<dyn Alarm>) -> Key {
-        self.add(unix, at_ns, Event::Ring(alarm))
-    }
-
-    /// Calls nobody.
-    pub fn cancel(&self, key: Key) {
-        // What is dropped may cancel alarms of its own: not while the list is borrowed.
-        let event = self.events.borrow_mut().remove(&key);
-        drop(event);
+    /// Calls `alarm` at this time, if what is returned is kept until then.
+    pub fn set(&self, unix: &Unix, at_ns: u64, alarm: Weak<dyn Alarm>) -> Armed {
+        let key = self.add(unix, at_ns, Event::Ring(alarm));
+        Armed { key, events: self.events.clone() }
     }
 
     /// Wakes the call of `thread` at this time.
@@ -107,7 +124,7 @@ impl Timers {
     /// The call of `thread` has ended; a deadline of it means nothing any more.
     pub fn forget(&self, thread: &Rc<Thread>) {
         if let Some(key) = thread.alarm.take() {
-            self.cancel(key);
+            cancel(&self.events, key);
         }
     }
 

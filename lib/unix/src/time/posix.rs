@@ -230,13 +230,13 @@ fn timer_getoverrun(cx: &Cx) -> Answer {
 fn timer_delete(cx: &Cx) -> Answer {
     let timer = timer(cx)?;
     cx.process.times.timers.borrow_mut().remove(&timer.number);
-    delete(cx.unix, cx.process, &timer);
+    delete(cx.process, &timer);
     Ok(0)
 }
 
 /// Stops a timer and takes its signal back.
-fn delete(unix: &Unix, process: &Process, timer: &Timer) {
-    timer.countdown.stop(unix);
+fn delete(process: &Process, timer: &Timer) {
+    timer.countdown.stop();
     process.signals.pending.remove_timer(timer.number + 1);
     if let Target::Thread(thread) = &timer.target
         && let Some(thread) = thread.upgrade()
@@ -248,9 +248,9 @@ fn delete(unix: &Unix, process: &Process, timer: &Timer) {
 
 impl ProcessTimes {
     /// The process has a new program, or ends: its timers are gone.
-    pub fn forget_timers(&self, unix: &Unix, process: &Process) {
+    pub fn forget_timers(&self, process: &Process) {
         for timer in self.timers.take().values() {
-            delete(unix, process, timer);
+            delete(process, timer);
         }
     }
 }

@@ -192,6 +192,7 @@ fn submit(cx: &Cx, context: &Rc<Context>, place: u64) -> Result<(), Errno> {
         due: Cell::new(false),
         run_queue: cx.unix.run_queue.clone(),
         this: this.clone(),
+        heard: RefCell::default(),
         _charge: charge,
     });
     if let Some(result) = request.attempt(cx) {
@@ -200,7 +201,7 @@ fn submit(cx: &Cx, context: &Rc<Context>, place: u64) -> Result<(), Errno> {
     }
     let interest = request.work.interest();
     let listener: Weak<dyn Listener> = request.this.clone();
-    request.open.file.watch(cx, interest, &mut |queue| queue.listen(listener.clone()));
+    *request.heard.borrow_mut() = request.open.file.listen(cx, interest, &listener);
     context.waiting.borrow_mut().insert(request.number, request);
     Ok(())
 }

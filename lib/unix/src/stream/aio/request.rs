@@ -1,7 +1,8 @@
 //! A request: what it asks for, and doing it once it can be done.
 
 use alloc::rc::{Rc, Weak};
-use core::cell::Cell;
+use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
 
 use linux_raw_sys::general as l;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
@@ -14,7 +15,7 @@ use crate::file::{Events, Open, Ranges, Sink, Source, UserRanges, read_ranges};
 use crate::mm::{AddressSpace, USER_END};
 use crate::thread::Thread;
 use crate::unix::Unix;
-use crate::wait::{Later, Listener, RunQueue};
+use crate::wait::{Later, Listener, Listening, RunQueue};
 
 /// What a request asks for (`IOCB_CMD_*`).
 const PREAD: u16 = 0;
@@ -88,6 +89,7 @@ pub(super) struct Request {
     pub(super) due: Cell<bool>,
     pub(super) run_queue: Rc<RunQueue>,
     pub(super) this: Weak<Self>,
+    pub(super) heard: RefCell<Vec<Listening>>,
     pub(super) _charge: Charge,
 }
 

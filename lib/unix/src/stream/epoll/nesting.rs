@@ -4,7 +4,7 @@
 //! it is in and those that are in it by then. So long as nothing is deeper than [`NESTING`], recursion ends soon.
 
 use alloc::collections::BTreeMap;
-use alloc::rc::{Rc, Weak};
+use alloc::rc::Rc;
 use alloc::vec::Vec;
 
 use super::{Epoll, of};
@@ -24,9 +24,8 @@ impl Epoll {
         if let Some(level) = known.get(&at) {
             return *level;
         }
-        let holders = self.holders.borrow();
-        let holders = holders.iter().filter_map(Weak::upgrade);
-        let level = holders.map(|holder| 1 + holder.above(known)).max().unwrap_or(0);
+        let mut level = 0;
+        self.holders.visit(|holder| level = level.max(1 + holder.above(known)));
         known.insert(at, level);
         level
     }
@@ -65,25 +64,26 @@ impl Epoll {
         if holder.above(&mut Levels::new()) + 1 + below > NESTING {
             return Err(Errno::ELOOP);
         }
-        let mut holders = self.holders.borrow_mut();
-        if holders.len() == holders.capacity() {
-            holders.retain(|holder| holder.strong_count() > 0);
-        }
-        holders.push(holder.this.clone());
+        self.holders.push(holder.this.clone());
         Ok(())
     }
+}
 
-    /// It lies in `holder` once less.
-    fn leave(&self, holder: &Epoll) {
-        let mut holders = self.holders.borrow_mut();
-        let at = holders.iter().position(|one| core::ptr::eq(one.as_ptr(), holder));
-        at.map(|at| holders.swap_remove(at));
+impl Drop for Epoll {
+    /// Those in it know.
+    fn drop(&mut self) {
+        for item in self.items.get_mut().values() {
+            let open = item.open.upgrade();
+            if let Some(inner) = open.as_ref().and_then(|open| of(open)) {
+                inner.holders.one_has_ended();
+            }
+        }
     }
 }
 
 /// An entry of `holder` has gone: an epoll in it knows.
 pub(super) fn left(open: &Open, holder: &Epoll) {
     if let Some(inner) = of(open) {
-        inner.leave(holder);
+        inner.holders.remove(holder);
     }
 }

@@ -3,12 +3,13 @@
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
-use alloc::rc::{Rc, Weak};
+use alloc::rc::Rc;
 use alloc::vec::Vec;
-use core::cell::{Cell, RefCell};
+use core::cell::Cell;
 
 use super::{Socket, shared};
 use crate::file::Open;
+use crate::weak_list::WeakList;
 
 /// Files under way that one closing pays for looking at.
 const FILES_PER_CLOSING: usize = 16;
@@ -58,7 +59,7 @@ pub struct Flights {
     /// Those that are closed.
     pub(super) closing: Rc<Closing>,
     /// Sockets to which some were sent.
-    holders: RefCell<Vec<Weak<Socket>>>,
+    pub(super) holders: Rc<WeakList<Socket>>,
     /// Closings since the last search.
     closings: Cell<usize>,
 }
@@ -87,7 +88,7 @@ impl Flights {
     /// A message with files was put into the inbox of `holder`.
     pub(super) fn note(&self, holder: &Rc<Socket>) {
         if !holder.holds_files.replace(true) {
-            self.holders.borrow_mut().push(Rc::downgrade(holder));
+            self.holders.push(Rc::downgrade(holder));
         }
     }
 
@@ -110,8 +111,7 @@ impl Flights {
     /// The sockets with files in their inboxes, and only those.
     fn holders(&self) -> Vec<Rc<Socket>> {
         let mut found = Vec::new();
-        self.holders.borrow_mut().retain(|holder| {
-            let Some(holder) = holder.upgrade() else { return false };
+        self.holders.retain(|holder| {
             let mut holds = false;
             holder.inbox.each_file(|_| holds = true);
             holder.holds_files.set(holds);

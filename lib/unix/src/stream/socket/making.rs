@@ -68,6 +68,7 @@ impl Socket {
             urgent: Urgent::default(),
             embryo: Cell::new(false),
             holds_files: Cell::new(false),
+            holders: streams.flights.holders.clone(),
             options: Options::default(),
             can_read: WaitQueue::default(),
             can_write: WaitQueue::default(),

@@ -15,6 +15,7 @@ use crate::errno::Errno;
 use crate::file::{Events, File, Open, Sink, Source};
 use crate::fs::inode::Inode;
 use crate::wait::WaitQueue;
+use crate::weak_list::WeakList;
 
 pub mod address;
 pub mod ancillary;
@@ -111,6 +112,8 @@ pub struct Socket {
     embryo: Cell<bool>,
     /// Is listed as one to which files were sent.
     holds_files: Cell<bool>,
+    /// Where.
+    holders: Rc<WeakList<Socket>>,
     /// Options.
     pub options: Options,
     can_read: WaitQueue,
@@ -258,6 +261,9 @@ impl Drop for Socket {
         }
         if let Some(service) = self.service.take() {
             self.services.give_up(&service);
+        }
+        if self.holds_files.get() {
+            self.holders.one_has_ended();
         }
         let unread = !self.inbox.is_empty();
         let resets = self.embryo.get() || self.inet.is_some() && self.options.resets();

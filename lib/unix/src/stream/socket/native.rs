@@ -23,7 +23,7 @@ use crate::file::{Sink, Source};
 use crate::fs;
 use crate::machine::Told;
 use crate::unix::Unix;
-use crate::wait::{Listener, RunQueue};
+use crate::wait::{Listener, Listening, RunQueue};
 
 /// Bytes that are sent or received at once, at most.
 pub const CHUNK: usize = 480;
@@ -45,6 +45,7 @@ struct End {
     run_queue: Rc<RunQueue>,
     /// Is in the run queue.
     queued: Cell<bool>,
+    heard: RefCell<Vec<Listening>>,
 }
 
 impl Listener for End {
@@ -127,10 +128,11 @@ fn keep(unix: &Unix, owner: u64, socket: &Rc<Socket>) -> Result<u64, Errno> {
         sends: RefCell::default(),
         run_queue: unix.run_queue.clone(),
         queued: Cell::new(false),
+        heard: RefCell::default(),
     });
     let listener: Rc<dyn Listener> = end.clone();
-    socket.can_read.listen(Rc::downgrade(&listener));
-    socket.can_write.listen(Rc::downgrade(&listener));
+    let heard = [&socket.can_read, &socket.can_write];
+    *end.heard.borrow_mut() = heard.map(|queue| queue.listen(Rc::downgrade(&listener))).into();
     ends.insert(number, end);
     Ok(number)
 }

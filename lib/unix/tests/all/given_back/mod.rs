@@ -1,6 +1,9 @@
 //! What programs make and leave behind costs the server nothing afterwards, neither
 //! memory of its own nor frames: a round of calls can be made for ever.
 
+mod alarms;
+mod kept;
+mod listeners;
 mod random;
 mod sockets;
 

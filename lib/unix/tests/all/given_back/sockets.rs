@@ -175,3 +175,17 @@ fn a_long_chain_of_sockets_in_sockets_ends_in_a_loop() {
     });
     test.unwrap().join().unwrap();
 }
+
+/// The sockets are remembered as those to which files were sent, and there is none under way when they go.
+#[test]
+fn descriptors_that_were_received() {
+    leaves_nothing(|program| {
+        let [one, other] = pair(program);
+        let file = program.opened("/tmp/f", RDWR | CREAT);
+        pass(program, one, file);
+        let received = take(program, other);
+        for fd in [file, received, one, other] {
+            program.close(fd);
+        }
+    });
+}
