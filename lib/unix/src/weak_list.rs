@@ -38,7 +38,9 @@ impl<T: ?Sized> WeakList<T> {
     /// Keeps those of which `keeps` says so.
     pub fn retain(&self, mut keeps: impl FnMut(Rc<T>) -> bool) {
         self.ended.set(0);
-        self.list.borrow_mut().retain(|one| one.upgrade().is_some_and(&mut keeps));
+        let mut list = self.list.borrow_mut();
+        list.retain(|one| one.upgrade().is_some_and(&mut keeps));
+        self.settle(&mut list);
     }
 
     /// Takes `one` out, once.
@@ -46,19 +48,27 @@ impl<T: ?Sized> WeakList<T> {
         let mut list = self.list.borrow_mut();
         let at = list.iter().position(|other| core::ptr::addr_eq(other.as_ptr(), one));
         at.map(|at| list.swap_remove(at));
+        self.settle(&mut list);
     }
 
     /// One that is in the list, once for each time, is being dropped.
     pub fn one_has_ended(&self) {
-        let ended = self.ended.get() + 1;
-        self.ended.set(ended);
+        self.ended.set(self.ended.get() + 1);
         // Not while somebody goes through it: then it is for the next one.
-        let Ok(mut list) = self.list.try_borrow_mut() else { return };
-        if 2 * ended >= list.len() {
+        if let Ok(mut list) = self.list.try_borrow_mut() {
+            self.settle(&mut list);
+        }
+    }
+
+    /// Lets those go that have ended if they are half of all, and room that is for four times as many.
+    fn settle(&self, list: &mut Vec<Weak<T>>) {
+        if self.ended.get() > 0 && 2 * self.ended.get() >= list.len() {
             list.retain(|one| one.strong_count() > 0);
+            self.ended.set(0);
+        }
+        if list.capacity() > 4 * list.len() {
             let room = 2 * list.len();
             list.shrink_to(room);
-            self.ended.set(0);
         }
     }
 }
@@ -91,6 +101,17 @@ mod tests {
             assert!(entries < 2 * (10 + go.len()), "{entries} entries for {}", 10 + go.len());
         }
         drop(stay);
+        assert!(list.is_empty());
+        assert_eq!(list.list.borrow().capacity(), 0);
+    }
+
+    #[test]
+    fn those_that_are_taken_out_leave_no_others_that_have_ended() {
+        let list = Rc::new(WeakList::default());
+        let (stay, go) = (add(&list, 21), add(&list, 19));
+        drop(go);
+        assert_eq!(list.list.borrow().len(), 40);
+        stay.iter().for_each(|one| list.remove(Rc::as_ptr(one)));
         assert!(list.is_empty());
         assert_eq!(list.list.borrow().capacity(), 0);
     }

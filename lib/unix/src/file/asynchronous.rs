@@ -16,7 +16,7 @@ use crate::unix::Unix;
 use crate::wait::{Later, Listener, Listening, RunQueue};
 
 /// What it costs.
-const BYTES: usize = 192;
+const BYTES: usize = 320;
 
 /// Listens to a file for who is told of it.
 pub(super) struct Asynchronous {

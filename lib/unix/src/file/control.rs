@@ -35,9 +35,7 @@ pub(super) fn close(cx: &Cx) -> Answer {
 
 /// A descriptor of `open` was taken out of the process's table.
 fn closed(cx: &Cx, open: Rc<Open>) {
-    if open.file.has_position() {
-        crate::fs::descriptor_closed(cx, &open);
-    }
+    crate::fs::descriptor_closed(cx, &open);
     drop(open);
     settle(cx.unix);
 }

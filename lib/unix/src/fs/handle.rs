@@ -34,9 +34,13 @@ impl Handles {
         self.inodes.borrow_mut().insert(inode.number, Rc::downgrade(inode));
     }
 
-    /// The inode with this number ends.
-    pub(super) fn forget(&self, number: u64) {
-        self.inodes.borrow_mut().remove(&number);
+    /// `inode` ends.
+    pub(super) fn forget(&self, inode: &Inode) {
+        let mut inodes = self.inodes.borrow_mut();
+        let found = inodes.get(&inode.number);
+        if found.is_some_and(|found| core::ptr::eq(found.as_ptr(), inode)) {
+            inodes.remove(&inode.number);
+        }
     }
 
     fn find(&self, number: u64) -> Option<Rc<Inode>> {

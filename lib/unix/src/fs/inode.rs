@@ -378,7 +378,7 @@ impl Drop for Inode {
     /// is taken apart in a loop: recursion would need stack for each.
     fn drop(&mut self) {
         self.fs.forget_number();
-        self.fs.handles.forget(self.number);
+        self.fs.handles.forget(self);
         if self.fs.watches.get() != 0 {
             self.watches.end(self.links.get() == 0);
             self.fs.watches.set(self.fs.watches.get().saturating_sub(self.watches.len()));

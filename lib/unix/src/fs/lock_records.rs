@@ -53,6 +53,11 @@ impl Records {
         self.all.iter().find(|held| held.conflicts(wanted)).copied()
     }
 
+    /// Whether `owner` holds any.
+    pub(super) fn has(&self, owner: Owner) -> bool {
+        self.all.iter().any(|record| record.owner == owner)
+    }
+
     /// Everything that `owner` holds ends.
     pub(super) fn release(&mut self, owner: Owner) {
         self.all.retain(|record| record.owner != owner);

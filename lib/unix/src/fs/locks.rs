@@ -11,6 +11,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::inode::Inode;
 use super::lease::Leases;
+use super::lock_holders::Held;
 use super::lock_records::{RECORD_BYTES, Record, Records};
 use crate::call::{Answer, Cx, Stop};
 use crate::errno::Errno;
@@ -35,9 +36,27 @@ fn description(open: &Open) -> Owner {
 #[derive(Default)]
 struct State {
     records: Records,
+    /// The processes that have some of them.
+    holders: Vec<Held>,
     /// `flock`: owner and whether it is exclusive.
     whole: Vec<(Owner, bool)>,
     queue: WaitQueue,
+}
+
+impl State {
+    /// `owner` is no holder any more if it has no record.
+    fn settle(&mut self, owner: Owner) {
+        if !self.records.has(owner) {
+            self.holders.retain(|held| Owner::Process(held.pid()) != owner);
+        }
+    }
+
+    /// Process `pid` has a record.
+    fn holds(&mut self, cx: &Cx, pid: Pid, inode: &Rc<Inode>) {
+        if !self.holders.iter().any(|held| held.pid() == pid) {
+            self.holders.push(cx.unix.fs.holders.add(pid, inode));
+        }
+    }
 }
 
 /// The locks on one inode.
@@ -52,15 +71,15 @@ impl Locks {
         work(self.state.borrow_mut().get_or_insert_default())
     }
 
-    /// Everything that `owner` holds ends; whether there has ever been a lock.
-    fn release(&self, owner: Owner) -> bool {
+    /// Everything that `owner` holds ends.
+    fn release(&self, owner: Owner) {
         let mut state = self.state.borrow_mut();
         if let Some(state) = state.as_mut() {
             state.records.release(owner);
+            state.settle(owner);
             state.whole.retain(|(holder, _)| *holder != owner);
             state.queue.wake_all();
         }
-        state.is_some()
     }
 
     /// An open file description is gone.
@@ -69,9 +88,9 @@ impl Locks {
         self.leases.closed(open);
     }
 
-    /// A process closed a descriptor of the file, or ended; whether there has ever been a lock.
-    pub fn process_closed(&self, pid: Pid) -> bool {
-        self.release(Owner::Process(pid))
+    /// A process closed a descriptor of the file, or ended.
+    pub fn process_closed(&self, pid: Pid) {
+        self.release(Owner::Process(pid));
     }
 }
 
@@ -179,21 +198,20 @@ fn set(
     let holder = inode.locks.with(|state| {
         if kind == linux::F_UNLCK {
             state.records.change(cx, record, None)?;
+            state.settle(record.owner);
         } else if let Some(held) = state.records.in_the_way(&record) {
             return Ok(Some(held.owner));
         } else {
             state.records.change(cx, record, Some(record))?;
+            if let Owner::Process(pid) = record.owner {
+                state.holds(cx, pid, inode);
+            }
         }
         state.queue.wake_all();
         Ok::<_, Errno>(None)
     })?;
     match holder {
-        None => {
-            if let (Owner::Process(pid), true) = (record.owner, kind != linux::F_UNLCK) {
-                cx.unix.fs.holds_locks(pid, inode);
-            }
-            Ok(0)
-        }
+        None => Ok(0),
         Some(_) if !waits => Err(Errno::EAGAIN.into()),
         Some(holder) => wait(cx, inode, record.owner, holder),
     }

@@ -39,6 +39,7 @@ mod holes;
 pub mod inode;
 mod lease;
 mod listing;
+mod lock_holders;
 mod lock_records;
 pub mod locks;
 mod lookup;
@@ -281,9 +282,7 @@ fn nameless_of(
 /// A descriptor of a file was closed: its process's POSIX locks on the file end.
 pub fn descriptor_closed(cx: &Cx, open: &Open) {
     let (inode, pid) = (open.file.inode(), cx.process.pid);
-    if inode.locks.process_closed(pid) {
-        cx.unix.fs.holds_none(pid, &inode);
-    }
+    inode.locks.process_closed(pid);
     crate::file::notices_end(open, cx.process.pid);
 }
 

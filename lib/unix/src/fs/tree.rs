@@ -1,6 +1,5 @@
 //! File systems and their trees: those at the start, what is in them, and how they come apart.
 
-use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
@@ -11,6 +10,7 @@ use super::device::DEVICES;
 use super::directory::{Directory, Name};
 use super::filesystem::{FIRST_DEVICE, Filesystem, Kind as FsKind};
 use super::inode::{Inode, Kind};
+use super::lock_holders::Holders;
 use super::locks::Waiting;
 use super::mount_space::MountSpace;
 use super::mounts::{Mount, Point, Seen, Table, Tree};
@@ -42,8 +42,8 @@ pub struct Filesystems {
     pub(super) cookie: Cell<u32>,
     /// How long the holder of a lease may take to give it up (`lease-break-time`), in seconds.
     pub(super) lease_seconds: Cell<u64>,
-    /// Processes and the files (by address, too) on which they have locked something.
-    holders: RefCell<BTreeMap<(Pid, usize), alloc::rc::Weak<Inode>>>,
+    /// Who has locked something, and where.
+    pub(super) holders: Rc<Holders>,
 }
 
 /// The root of a new file system, or a directory of one.
@@ -135,7 +135,7 @@ impl Filesystems {
             waiting: RefCell::default(),
             cookie: Cell::new(0),
             lease_seconds: Cell::new(super::lease::BREAK_SECONDS),
-            holders: RefCell::default(),
+            holders: Rc::default(),
         };
         let first = this.table.mount(seen(root, &"rootfs".into_name()), None);
         this.first.add(&first, None);
@@ -207,29 +207,10 @@ impl Filesystems {
         self.waiting.borrow_mut().leads_to(unix, pid, holder)
     }
 
-    /// Process `pid` has locked something of `inode`.
-    pub(super) fn holds_locks(&self, pid: Pid, inode: &Rc<Inode>) {
-        let inode = Rc::downgrade(inode);
-        self.holders.borrow_mut().insert((pid, inode.as_ptr().addr()), inode);
-    }
-
-    /// Process `pid` has no lock of `inode` any more.
-    pub(super) fn holds_none(&self, pid: Pid, inode: &Rc<Inode>) {
-        let gone = self.holders.borrow_mut().remove(&(pid, Rc::as_ptr(inode).addr()));
-        drop(gone);
-    }
-
     /// Process `pid` has ended: its POSIX locks end.
     pub fn process_ended(&self, pid: Pid) {
-        loop {
-            let mut holders = self.holders.borrow_mut();
-            let first = holders.range((pid, 0)..=(pid, usize::MAX)).next().map(|(key, _)| *key);
-            let Some(holder) = first else { return };
-            let inode = holders.remove(&holder);
-            drop(holders);
-            if let Some(inode) = inode.and_then(|inode| inode.upgrade()) {
-                inode.locks.process_closed(pid);
-            }
+        while let Some(inode) = self.holders.take(pid) {
+            inode.locks.process_closed(pid);
         }
     }
 }

@@ -58,6 +58,7 @@ pub struct AddressSpace {
     pub(super) program: RefCell<Option<Rc<Running>>>,
     /// Of files that it has mapped since it was made, where it is to leave.
     files: RefCell<Vec<Weak<Mappers>>>,
+    files_charge: Charge,
     /// Contexts of asynchronous I/O.
     pub(crate) contexts: RefCell<Vec<Rc<Context>>>,
     /// Registrations of `membarrier`.
@@ -91,6 +92,8 @@ pub struct AddressSpace {
 
 /// What a space costs, without areas and pages.
 pub(super) const SPACE_BYTES: u64 = 2048;
+/// What a file that it has mapped costs beside the area: the entries of both, and what is left of the file's list.
+const FILE_BYTES: u64 = 96;
 
 impl AddressSpace {
     /// An empty one, for which `user` pays.
@@ -129,6 +132,7 @@ impl AddressSpace {
             stack_limit: Cell::new(STACK_LIMIT),
             program: RefCell::default(),
             files: RefCell::default(),
+            files_charge: Charge::nothing(charge.user(), What::Heap),
             contexts: RefCell::default(),
             barriers: Cell::new(0),
             lock_future: Cell::new(false),
@@ -162,10 +166,14 @@ impl AddressSpace {
     pub(crate) fn has_mapped(&self, mappers: &Rc<Mappers>) {
         let mut files = self.files.borrow_mut();
         if files.len() == files.capacity() {
-            // Those of files that are no more.
+            // Those of files that are no more; the next time is as many files later as there are now.
             files.retain(|one| one.strong_count() > 0);
+            let room = files.len().max(4);
+            files.reserve(room);
         }
         files.push(Rc::downgrade(mappers));
+        // What is mapped was paid for, and what makes too many of these costs something else, too.
+        self.files_charge.set(files.len() as u64 * FILE_BYTES);
     }
 
     /// Tells the files that are mapped that this space maps them, too.

@@ -60,7 +60,7 @@ struct Item {
 }
 
 /// What an entry costs.
-const ITEM_BYTES: usize = 384;
+const ITEM_BYTES: usize = 480;
 
 impl Listener for Item {
     fn notify(&self, enough: bool) -> bool {
@@ -138,10 +138,10 @@ impl Epoll {
     fn prune_list(&self) {
         let items = self.items.borrow().len();
         let mut list = self.ready.list.borrow_mut();
-        if list.len() > 2 * items + 16 {
+        if list.capacity() > 2 * items + 16 {
             list.retain(|item| item.strong_count() > 0);
-            let few = 2 * list.len();
-            list.shrink_to(few);
+            let room = 2 * list.len();
+            list.shrink_to(room);
         }
     }
 

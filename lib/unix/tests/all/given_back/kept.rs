@@ -1,8 +1,10 @@
-//! Tables of what is there keep nothing of what is not any more, even if nobody uses them again.
+//! Tables of what is there keep nothing of what is not any more, even if nobody uses them again, or it is paid for.
 
 use linux_raw_sys::general as l;
 
 use super::{LIVE, ends, ok};
+use unix::account::What;
+
 use crate::common::World;
 use crate::common::caller::{CREAT, Program, RDWR};
 
@@ -84,4 +86,31 @@ fn files_that_a_process_has_mapped() {
             program.close(file);
         }
     });
+}
+
+/// Many at once are remembered by the process, which goes on: it pays for that.
+#[test]
+fn files_that_a_process_had_mapped_at_once() {
+    let world = World::new();
+    let program = Program::new(&world, &world.first);
+    let user = world.unix.accounts.user(0);
+    let round = |count: usize| {
+        for index in 0..count {
+            let file = program.opened(&format!("/tmp/m{index}"), RDWR | CREAT);
+            ok(&program, l::__NR_ftruncate, &[file, 0x1000]);
+            let at = ok(&program, l::__NR_mmap, &[0, 0x1000, 3, 1, file, 0]);
+            ok(&program, l::__NR_munmap, &[at, 0x1000]);
+            program.close(file);
+        }
+        for index in 0..count {
+            assert_eq!(program.on(l::__NR_unlink, &format!("/tmp/m{index}"), &[]), 0);
+        }
+    };
+    round(FEW);
+    let before = (LIVE.get(), user.used(What::Heap));
+    round(MANY);
+    let left = LIVE.get() - before.0;
+    let paid = user.used(What::Heap).cast_signed() - before.1.cast_signed();
+    assert!(left as i64 <= paid + 4096, "{left} bytes are left, {paid} are paid for");
+    assert!(paid < 128 * MANY as i64, "{paid} bytes are paid for");
 }

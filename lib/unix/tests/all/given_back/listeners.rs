@@ -68,6 +68,21 @@ fn entries_that_are_taken_out() {
     }
 }
 
+/// Somebody has looked whether they are ready, so they are on the list of those no more, when they are taken out.
+#[test]
+fn entries_that_were_looked_at() {
+    let left = left(|program, pipe| {
+        let (epoll, entries) = enter(program, pipe, true);
+        assert_eq!(program.read(pipe[0], 1), b"x");
+        ok(program, l::__NR_epoll_wait, &[epoll, program.buffer, 1, 0]);
+        for entry in entries {
+            ok(program, l::__NR_epoll_ctl, &[epoll, l::EPOLL_CTL_DEL.into(), entry, 0]);
+            program.close(entry);
+        }
+    });
+    assert!(left < PIPE, "{left} bytes are left");
+}
+
 #[test]
 fn asynchronous_requests() {
     let requests = 64;

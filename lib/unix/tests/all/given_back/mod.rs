@@ -229,6 +229,30 @@ fn fifos_pipes_and_locks() {
     });
 }
 
+/// Record locks go with the file, whatever it is and whoever closes it.
+#[test]
+fn locks_on_what_is_gone() {
+    leaves_nothing(|program| {
+        let world = program.world;
+        // struct flock: F_RDLCK, all of it.
+        world.write(&program.thread, program.buffer, &[0; 32]);
+        let [reader, writer] = two(program, l::__NR_pipe, &[]);
+        world.write(&program.thread, program.buffer, &[0; 32]);
+        ok(program, l::__NR_fcntl, &[reader, l::F_SETLK.into(), program.buffer]);
+        program.close(reader);
+        program.close(writer);
+        // Another process with the same descriptors closes it.
+        let fd = program.opened("/tmp/l", RDWR | CREAT);
+        ok(program, l::__NR_fcntl, &[fd, l::F_SETLK.into(), program.buffer]);
+        assert_eq!(program.on(l::__NR_unlink, "/tmp/l", &[]), 0);
+        let id = ok(program, l::__NR_clone, &[(l::CLONE_FILES | l::SIGCHLD).into(), 0]);
+        let child = world.thread_of(&program.thread, id);
+        world.next_event(&child);
+        assert_eq!(world.now(&child, l::__NR_close, &[fd]), 0);
+        ends(program, &child);
+    });
+}
+
 #[test]
 fn what_is_waited_for() {
     leaves_nothing(|program| {
