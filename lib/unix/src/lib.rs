@@ -42,6 +42,7 @@ pub mod machine;
 pub mod memory;
 pub mod mm;
 pub mod process;
+mod room;
 pub mod signal;
 pub mod stream;
 pub mod thread;

@@ -148,8 +148,13 @@ pub struct Seat(RefCell<Weak<Thread>>);
 
 impl Seat {
     /// The one of `thread`.
-    fn of(thread: &Rc<Thread>) -> &Rc<Self> {
+    pub(crate) fn of(thread: &Rc<Thread>) -> &Rc<Self> {
         thread.seat.get_or_init(|| Rc::new(Self(RefCell::new(Rc::downgrade(thread)))))
+    }
+
+    /// Its thread, as long as it is there.
+    pub(crate) fn thread(&self) -> Option<Rc<Thread>> {
+        self.0.borrow().upgrade()
     }
 
     /// Its thread has ended.
@@ -169,13 +174,13 @@ impl Waiter {
 
     /// The thread, if the call still waits.
     fn thread(&self) -> Option<Rc<Thread>> {
-        let thread = self.0.0.borrow().upgrade();
+        let thread = self.0.thread();
         thread.filter(|thread| thread.wait_serial.get() == self.1)
     }
 
     /// Lets the call be tried again; whether it still waited.
     fn wake(&self) -> bool {
-        let thread = self.0.0.borrow().upgrade();
+        let thread = self.0.thread();
         thread.is_some_and(|thread| thread.wake(self.1))
     }
 }
@@ -200,6 +205,8 @@ pub struct WaitQueue {
     listeners: OnceCell<Rc<WeakList<dyn Listener>>>,
 }
 
+/// What room for a waiter costs, with a seat that has nobody but the queue.
+const WAITER_BYTES: usize = size_of::<Waiter>() + size_of::<Seat>() + 2 * size_of::<usize>();
 /// Waiters that cost nothing: what has a queue is paid for with room for so many.
 const FEW: usize = 8;
 
@@ -240,7 +247,7 @@ impl WaitQueue {
     ) -> Result<(), Errno> {
         let charge = match room > FEW {
             true => {
-                let bytes = room * size_of::<Waiter>();
+                let bytes = room * WAITER_BYTES;
                 Some(Box::new(Charge::new(&thread.process.user(), What::Heap, bytes as u64)?))
             }
             false => None,
@@ -329,5 +336,11 @@ impl WaitQueue {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         !self.waiters.borrow().iter().any(|waiter| waiter.thread().is_some())
+    }
+
+    /// Of how many who wait `is` says so.
+    pub fn count(&self, is: impl Fn(&Thread) -> bool) -> usize {
+        let waiters = self.waiters.borrow();
+        waiters.iter().filter_map(Waiter::thread).filter(|thread| is(thread)).count()
     }
 }

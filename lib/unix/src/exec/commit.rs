@@ -7,8 +7,8 @@ use super::image::Image;
 use super::placement::LOST_BY_SET_ID;
 use crate::call::Cx;
 use crate::errno::Errno;
-use crate::file::Descriptors;
-use crate::machine::{Registers, Reply};
+use crate::file::{Descriptors, MAX_DESCRIPTORS};
+use crate::machine::{MachineThread, Registers, Reply};
 use crate::mm::{futex, futex_held};
 use crate::process::capability::Executed;
 use crate::process::program;
@@ -26,8 +26,8 @@ pub(super) fn commit(
     who: Executed,
 ) -> Result<(), Errno> {
     let (unix, thread, process) = (cx.unix, cx.thread, cx.process);
-    let machine = match unix.machine.create_thread(built.space.machine()) {
-        Ok(machine) => machine,
+    let (own, machine) = match prepare(cx, &built) {
+        Ok(ready) => ready,
         Err(errno) => {
             built.space.retire(unix);
             return Err(errno);
@@ -44,7 +44,7 @@ pub(super) fn commit(
         old.retire(unix);
     }
     drop(old);
-    close_files(cx);
+    close_files(cx, own);
     *process.executable.borrow_mut() = crate::fs::path_of(unix, &image.open);
     thread.name.set(short_name(name));
     let (secure, before) = (who.secure, connector::before(cx));
@@ -68,11 +68,22 @@ pub(super) fn commit(
     Ok(())
 }
 
-/// Gives the process a descriptor table of its own, without those that exec closes.
-fn close_files(cx: &Cx) {
-    let shared = Rc::strong_count(&cx.process.files.borrow()) > 1;
-    if shared {
-        let own = Rc::new(Descriptors::clone(&cx.process.files.borrow()));
+/// What is needed beside what was built: a table of descriptors, if the process shares its own, and a thread.
+fn prepare(cx: &Cx, built: &Built) -> Result<(Option<Rc<Descriptors>>, MachineThread), Errno> {
+    let own = own_files(cx)?;
+    Ok((own, cx.unix.machine.create_thread(built.space.machine())?))
+}
+
+/// A descriptor table of its own, if the process shares it with another.
+fn own_files(cx: &Cx) -> Result<Option<Rc<Descriptors>>, Errno> {
+    let files = cx.process.files.borrow();
+    let shared = Rc::strong_count(&files) > 1;
+    shared.then(|| files.copy(&cx.process.user(), MAX_DESCRIPTORS)).transpose()
+}
+
+/// Gives the process its `own` descriptor table, if it shared one, and closes what exec closes.
+fn close_files(cx: &Cx, own: Option<Rc<Descriptors>>) {
+    if let Some(own) = own {
         let old = cx.process.files.replace(own);
         crate::file::release(cx.unix, old);
     }

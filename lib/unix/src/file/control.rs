@@ -13,7 +13,7 @@ use linux_raw_sys::ioctl::{
     FIOASYNC, FIOCLEX, FIOGETOWN, FIONBIO, FIONCLEX, FIOSETOWN, SIOCGPGRP, SIOCSPGRP,
 };
 
-use super::{Descriptors, Open, asynchronous, directory_notice, settle};
+use super::{MAX_DESCRIPTORS, Open, asynchronous, directory_notice, settle};
 use crate::call::{Answer, Cx};
 use crate::errno::Errno;
 use crate::stream::{pipe, socket};
@@ -47,7 +47,7 @@ pub(super) fn close_range(cx: &Cx) -> Answer {
         return Err(Errno::EINVAL.into());
     }
     if flags & CLOSE_RANGE_UNSHARE != 0 {
-        let own = Rc::new(Descriptors::clone(&cx.process.files.borrow()));
+        let own = cx.process.files.borrow().copy(&cx.process.user(), MAX_DESCRIPTORS)?;
         let shared = cx.process.files.replace(own);
         drop(shared);
     }
@@ -96,7 +96,7 @@ fn duplicate(cx: &Cx, old: u32, new: u32, close_on_exec: bool) -> Answer {
         return Err(Errno::EBADF.into());
     }
     let open = cx.file_or_path(old)?;
-    let before = cx.process.files.borrow().put(new, open, close_on_exec, limit)?;
+    let before = cx.process.files.borrow().put(cx, new, (open, close_on_exec), limit)?;
     if let Some(before) = before {
         closed(cx, before);
     }
@@ -115,7 +115,7 @@ pub(super) fn fcntl(cx: &Cx) -> Answer {
             }
             let files = cx.process.files.borrow();
             let from = u64::from(argument as u32);
-            Ok(files.add(open, command == F_DUPFD_CLOEXEC, from, limit)?.into())
+            Ok(files.add(cx, (open, command == F_DUPFD_CLOEXEC), from, limit)?.into())
         }
         F_GETFD => {
             let close = cx.process.files.borrow().close_on_exec(fd).unwrap_or(false);

@@ -7,6 +7,7 @@ use core::cell::RefCell;
 use linux_raw_sys::general::RLIMIT_NOFILE;
 
 use super::Open;
+use crate::account::{Charge, User, What};
 use crate::call::Cx;
 use crate::errno::Errno;
 use crate::unix::Unix;
@@ -15,6 +16,8 @@ use crate::unix::Unix;
 pub const MAX_DESCRIPTORS: u64 = 65_536;
 /// `nr_open` is not less, and tables have whole words of a bit for each descriptor, as on Linux.
 pub const MIN_DESCRIPTORS: u64 = 64;
+/// A table has room for so many.
+const FEW: usize = 8;
 
 /// A descriptor.
 #[derive(Clone)]
@@ -24,17 +27,22 @@ struct Slot {
 }
 
 /// The table; all below `first_free` are taken.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Table {
     slots: Vec<Option<Slot>>,
     first_free: usize,
 }
 
-/// The descriptor table of a process; a clone shares the open file descriptions.
-#[derive(Clone, Default)]
+/// The descriptor table of a process.
+#[derive(Default)]
 pub struct Descriptors {
     table: RefCell<Table>,
+    /// What its room costs; the first process's, as long as it needs no more, nobody.
+    charge: RefCell<Option<Charge>>,
 }
+
+/// What room for a descriptor costs.
+const SLOT_BYTES: usize = size_of::<Option<Slot>>();
 
 impl Table {
     /// The lowest free number from `from` on and below `limit`.
@@ -44,16 +52,6 @@ impl Table {
             .find(|index| self.slots[*index].is_none())
             .unwrap_or(start.max(self.slots.len()));
         if free < limit { Ok(free) } else { Err(Errno::EMFILE) }
-    }
-
-    /// Makes sure that slot `index` exists.
-    fn grow(&mut self, index: usize) -> Result<(), Errno> {
-        if index >= self.slots.len() {
-            let more = index + 1 - self.slots.len();
-            self.slots.try_reserve(more).map_err(|_| Errno::ENOMEM)?;
-            self.slots.resize_with(index + 1, || None);
-        }
-        Ok(())
     }
 
     /// Fills or empties a slot, which exists; what was there.
@@ -69,6 +67,32 @@ impl Table {
 }
 
 impl Descriptors {
+    /// Makes sure that slot `index` exists.
+    fn grow(&self, cx: &Cx, table: &mut Table, index: usize) -> Result<(), Errno> {
+        if index >= table.slots.capacity() {
+            self.make_room(cx, table, index + 1)?;
+        }
+        if index >= table.slots.len() {
+            table.slots.resize_with(index + 1, || None);
+        }
+        Ok(())
+    }
+
+    /// Makes room for so many, and for some that may follow; the caller's user pays for it.
+    #[cold]
+    fn make_room(&self, cx: &Cx, table: &mut Table, least: usize) -> Result<(), Errno> {
+        let room = least.max(2 * table.slots.capacity()).max(FEW);
+        let mut charge = self.charge.borrow_mut();
+        let charge = charge.get_or_insert_with(|| cx.charge(What::Heap));
+        let (old, new) = (charge.amount(), (room * SLOT_BYTES) as u64);
+        charge.grow(new.saturating_sub(old))?;
+        if table.slots.try_reserve_exact(room - table.slots.len()).is_err() {
+            charge.set(old);
+            return Err(Errno::ENOMEM);
+        }
+        Ok(())
+    }
+
     /// The open file description of a descriptor, `O_PATH` ones included.
     #[inline]
     #[must_use]
@@ -85,8 +109,8 @@ impl Descriptors {
     /// `EMFILE` if all are taken, `ENOMEM`.
     pub fn add(
         &self,
-        open: Rc<Open>,
-        close_on_exec: bool,
+        cx: &Cx,
+        (open, close_on_exec): (Rc<Open>, bool),
         from: u64,
         limit: u64,
     ) -> Result<u32, Errno> {
@@ -94,7 +118,7 @@ impl Descriptors {
         let from = from.min(MAX_DESCRIPTORS) as usize;
         let mut table = self.table.borrow_mut();
         let free = table.find_free(from, limit)?;
-        table.grow(free)?;
+        self.grow(cx, &mut table, free)?;
         // The slot was empty: nothing is dropped under the borrow.
         let _ = table.replace(free, Some(Slot { open, close_on_exec }));
         Ok(free as u32)
@@ -106,16 +130,16 @@ impl Descriptors {
     /// `EBADF` if `fd` is not below `limit`, `ENOMEM`.
     pub fn put(
         &self,
+        cx: &Cx,
         fd: u32,
-        open: Rc<Open>,
-        close_on_exec: bool,
+        (open, close_on_exec): (Rc<Open>, bool),
         limit: u64,
     ) -> Result<Option<Rc<Open>>, Errno> {
         if u64::from(fd) >= limit.min(MAX_DESCRIPTORS) {
             return Err(Errno::EBADF);
         }
         let mut table = self.table.borrow_mut();
-        table.grow(fd as usize)?;
+        self.grow(cx, &mut table, fd as usize)?;
         Ok(table.replace(fd as usize, Some(Slot { open, close_on_exec })).map(|slot| slot.open))
     }
 
@@ -160,18 +184,24 @@ impl Descriptors {
         closed
     }
 
-    /// Another table with the same files, for a process that may have so many (`nr_open`).
+    /// Another table with the same files, for a process of `user` that may have so many (`nr_open`).
     ///
     /// # Errors
-    /// `EMFILE` if there are more.
-    pub fn copy(&self, most: u64) -> Result<Rc<Self>, Errno> {
+    /// `EMFILE` if there are more, `ENOMEM`.
+    pub fn copy(&self, user: &Rc<User>, most: u64) -> Result<Rc<Self>, Errno> {
         let table = self.table.borrow();
         let most = most.next_multiple_of(MIN_DESCRIPTORS) as usize;
         let beyond = table.slots.get(most..).unwrap_or_default();
         if beyond.iter().any(Option::is_some) {
             Err(Errno::EMFILE)
         } else {
-            Ok(Rc::new(self.clone()))
+            let bytes = (table.slots.len() * SLOT_BYTES) as u64;
+            let charge = Charge::new(user, What::Heap, bytes)?;
+            let mut slots = Vec::new();
+            slots.try_reserve_exact(table.slots.len()).map_err(|_| Errno::ENOMEM)?;
+            slots.extend_from_slice(&table.slots);
+            let table = RefCell::new(Table { slots, first_free: table.first_free });
+            Ok(Rc::new(Self { table, charge: RefCell::new(Some(charge)) }))
         }
     }
 
@@ -245,6 +275,6 @@ impl Cx<'_> {
     /// `EMFILE`, `ENOMEM`.
     pub fn add_file(&self, open: Rc<Open>, close_on_exec: bool) -> Result<u32, Errno> {
         let files = self.process.files.borrow();
-        files.add(open, close_on_exec, 0, self.descriptor_limit())
+        files.add(self, (open, close_on_exec), 0, self.descriptor_limit())
     }
 }

@@ -38,7 +38,21 @@ impl Open {
     /// # Errors
     /// `ENOMEM` if the user cannot.
     pub fn new(cx: &Cx, file: Rc<dyn File>, flags: u32, path: Vec<u8>) -> Result<Rc<Self>, Errno> {
-        let charge = cx.pay(OPEN_BYTES + path.len())?;
+        Self::with(cx, file, flags, path, 0)
+    }
+
+    /// As [`Self::new`], of a file that costs `more` beside.
+    ///
+    /// # Errors
+    /// `ENOMEM` if the user cannot pay.
+    pub fn with(
+        cx: &Cx,
+        file: Rc<dyn File>,
+        flags: u32,
+        path: Vec<u8>,
+        more: usize,
+    ) -> Result<Rc<Self>, Errno> {
+        let charge = cx.pay(OPEN_BYTES + path.len() + more)?;
         Ok(Rc::new(Self {
             file,
             position: Cell::new(0),

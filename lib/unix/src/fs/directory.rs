@@ -24,7 +24,7 @@ const ENTRY_SIZE: u64 = 20;
 pub type Name = Rc<[u8]>;
 
 /// Tables for more names than this get smaller again.
-const SMALL: usize = 64;
+const SMALL: usize = 4;
 
 struct Entry {
     sequence: u64,

@@ -12,6 +12,7 @@ use linux_raw_sys::general as linux;
 
 use super::directory::Name;
 use super::inode::Inode;
+use crate::room::Room;
 use crate::unix::Unix;
 
 /// What has happened.
@@ -84,6 +85,7 @@ impl Inode {
         let before = list.len();
         list.retain(|one| one.as_ptr().cast::<()>() != watcher);
         let fewer = before - list.len();
+        list.trim();
         self.fs.watches.set(self.fs.watches.get().saturating_sub(fewer));
     }
 

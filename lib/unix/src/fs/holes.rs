@@ -28,6 +28,7 @@ impl Regular {
             head.truncate(first.min(HEAD) as usize);
             head.shrink_to_fit();
         }
+        let head_room = head.capacity();
         drop(head);
         let mut chunks = self.chunks.borrow_mut();
         for (number, chunk) in chunks.range_mut(first / CHUNK..=end / CHUNK) {
@@ -41,6 +42,7 @@ impl Regular {
         }
         if end == u64::MAX {
             chunks.split_off(&first.div_ceil(CHUNK));
+            self.pay_for(head_room, chunks.len());
         }
         drop(chunks);
         self.pages.set(self.pages.get() - frames.len() as u64);

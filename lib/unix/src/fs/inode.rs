@@ -98,7 +98,7 @@ pub struct Inode {
 }
 
 /// What an inode costs its user, with a name.
-pub const INODE_BYTES: usize = 768;
+pub const INODE_BYTES: usize = 896;
 /// What another name costs.
 pub const NAME_BYTES: usize = 384;
 
@@ -325,6 +325,10 @@ impl Inode {
             && self.links.get() > 0
         {
             charge.shrink(NAME_BYTES as u64);
+        }
+        if self.moved().is_none() {
+            let old = self.moved.take();
+            drop(old);
         }
         self.touch_changed(unix);
     }

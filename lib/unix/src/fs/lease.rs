@@ -13,6 +13,7 @@ use crate::account::Charge;
 use crate::call::{Answer, Cx, Stop};
 use crate::errno::Errno;
 use crate::file::{News, Open};
+use crate::room::Room;
 use crate::wait::WaitQueue;
 
 /// What a lease costs.
@@ -72,6 +73,7 @@ impl Leases {
         let Some(some) = list.as_mut() else { return false };
         let before = some.leases.len();
         some.leases.retain(|lease| !core::ptr::eq(lease.open.as_ptr(), open));
+        some.leases.trim();
         let less = some.leases.len() != before;
         if less {
             some.queue.wake_all();
@@ -131,6 +133,7 @@ impl Leases {
             first_end = Some(first_end.unwrap_or(u64::MAX).min(end_ns));
         }
         some.leases.retain(|lease| lease.kind != l::F_UNLCK);
+        some.leases.trim();
         let Some(end_ns) = first_end else {
             if some.leases.is_empty() {
                 *list = None;

@@ -6,6 +6,7 @@ use super::locks::Owner;
 use crate::account::{Charge, What};
 use crate::call::Cx;
 use crate::errno::Errno;
+use crate::room::Room;
 
 /// Most record locks of one user on one file: all are looked at by whoever locks there.
 const RECORDS_MAX: u64 = 4096;
@@ -51,6 +52,11 @@ impl Records {
     /// The first that keeps `wanted` from being taken.
     pub(super) fn in_the_way(&self, wanted: &Record) -> Option<Record> {
         self.all.iter().find(|held| held.conflicts(wanted)).copied()
+    }
+
+    /// Whether there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
     }
 
     /// Whether `owner` holds any.
@@ -114,9 +120,8 @@ impl Records {
             charge.set(own.count() as u64 * RECORD_BYTES);
             charge.amount() != 0
         });
-        if self.all.is_empty() {
-            *self = Self::default();
-        }
+        self.all.trim();
+        self.charges.trim();
     }
 }
 

@@ -17,6 +17,7 @@ use crate::call::{Answer, Cx, Stop};
 use crate::errno::Errno;
 use crate::file::Open;
 use crate::process::Pid;
+use crate::room::Room;
 use crate::unix::Unix;
 use crate::wait::WaitQueue;
 
@@ -48,6 +49,7 @@ impl State {
     fn settle(&mut self, owner: Owner) {
         if !self.records.has(owner) {
             self.holders.retain(|held| Owner::Process(held.pid()) != owner);
+            self.holders.trim();
         }
     }
 
@@ -73,12 +75,15 @@ impl Locks {
 
     /// Everything that `owner` holds ends.
     fn release(&self, owner: Owner) {
-        let mut state = self.state.borrow_mut();
-        if let Some(state) = state.as_mut() {
-            state.records.release(owner);
-            state.settle(owner);
-            state.whole.retain(|(holder, _)| *holder != owner);
-            state.queue.wake_all();
+        let mut present = self.state.borrow_mut();
+        let Some(state) = present.as_mut() else { return };
+        state.records.release(owner);
+        state.settle(owner);
+        state.whole.retain(|(holder, _)| *holder != owner);
+        state.whole.trim();
+        state.queue.wake_all();
+        if state.records.is_empty() && state.whole.is_empty() && state.queue.is_empty() {
+            *present = None;
         }
     }
 

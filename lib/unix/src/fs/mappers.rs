@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::cell::RefCell;
 
 use crate::mm::AddressSpace;
+use crate::room::Room;
 
 /// Address spaces that have a file mapped, or have had it since they were made, in the order of their addresses. Each
 /// keeps a reference to this and leaves when it ends.
@@ -30,10 +31,7 @@ impl Mappers {
         let mut list = self.0.borrow_mut();
         if let Ok(place) = Self::place(&list, space) {
             list.remove(place);
-            if list.capacity() > 8 && list.len() < list.capacity() / 4 {
-                let room = 2 * list.len();
-                list.shrink_to(room);
-            }
+            list.trim();
         }
     }
 

@@ -27,6 +27,7 @@ use crate::unix::Unix;
 
 mod attributes;
 mod bind;
+mod bound;
 mod cpio;
 pub mod device;
 mod devpts;

@@ -285,7 +285,9 @@ pub(super) fn open_inode(
 ) -> Result<Rc<Open>, Stop> {
     let kept = (flags & !ONLY_AT_OPEN) | LARGEFILE;
     if flags & linux::O_PATH != 0 {
-        return Ok(Open::new(cx, PathFile::new(spot, location), kept & !LARGEFILE, Vec::new())?);
+        let more = spot.inode.kind.bytes();
+        let file = PathFile::new(spot, location);
+        return Ok(Open::with(cx, file, kept & !LARGEFILE, Vec::new(), more)?);
     }
     let inode = spot.inode.clone();
     let file: Rc<dyn File> = match &inode.kind {
@@ -311,7 +313,7 @@ pub(super) fn open_inode(
             open_tree_file(cx, spot, location, flags)?
         }
     };
-    Ok(Open::new(cx, file, kept, Vec::new())?)
+    Ok(Open::with(cx, file, kept, Vec::new(), inode.kind.bytes())?)
 }
 
 /// Opens a file that is read and written where it is.

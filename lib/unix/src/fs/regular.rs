@@ -30,7 +30,8 @@ pub const SIZE_MAX: u64 = i64::MAX as u64;
 /// Pages below this are found in a list, without a search.
 pub(super) const HEAD: u64 = 1024;
 
-/// What a chunk costs.
+/// What a place of the list costs, and a chunk.
+const SLOT_BYTES: u64 = 8;
 const CHUNK_BYTES: u64 = 384;
 
 /// A regular file's contents.
@@ -116,7 +117,9 @@ impl Regular {
     /// A frame for page `index`, which is a hole, and room in what leads to it.
     fn allocate(&self, fs: &Filesystem, index: u64, zeroed: bool) -> Result<FrameId, Errno> {
         let more = match index {
-            0..HEAD => (index + 1).saturating_sub(self.head.borrow().capacity() as u64) * 8,
+            0..HEAD => {
+                (index + 1).saturating_sub(self.head.borrow().capacity() as u64) * SLOT_BYTES
+            }
             _ if self.chunks.borrow().contains_key(&(index / CHUNK)) => 0,
             _ => CHUNK_BYTES,
         };
@@ -139,6 +142,13 @@ impl Regular {
     fn pay_less(&self, frames: u64) {
         if let Some([charge, _]) = self.payer.borrow().as_ref() {
             charge.shrink(frames);
+        }
+    }
+
+    /// What leads to the pages is a list with so much room and so many chunks now.
+    pub(super) fn pay_for(&self, room: usize, chunks: usize) {
+        if let Some([_, charge]) = self.payer.borrow().as_ref() {
+            charge.set(charge.amount().min(room as u64 * SLOT_BYTES + chunks as u64 * CHUNK_BYTES));
         }
     }
 

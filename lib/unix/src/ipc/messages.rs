@@ -13,6 +13,7 @@ use crate::account::{Charge, What};
 use crate::call::{Answer, Cx, Entry, full};
 use crate::errno::Errno;
 use crate::process::Pid;
+use crate::room::Room;
 use crate::signal::OnSignal;
 use crate::wait::WaitQueue;
 
@@ -126,7 +127,10 @@ impl Queue {
     }
 
     fn take(&self, place: usize) -> Option<Message> {
-        let message = self.messages.borrow_mut().remove(place)?;
+        let mut messages = self.messages.borrow_mut();
+        let message = messages.remove(place)?;
+        messages.trim();
+        drop(messages);
         let len = message.bytes.len() as u64;
         self.bytes.set(self.bytes.get() - len);
         self.charge.shrink(len + MESSAGE_BYTES);

@@ -2,7 +2,7 @@
 //! has changed: they happen together or not at all.
 
 use alloc::collections::BTreeMap;
-use alloc::rc::{Rc, Weak};
+use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
@@ -16,7 +16,6 @@ use crate::call::{Answer, Cx, Entry, full};
 use crate::errno::Errno;
 use crate::process::Pid;
 use crate::signal::OnSignal;
-use crate::thread::Thread;
 use crate::time::Timespec;
 use crate::wait::WaitQueue;
 
@@ -56,13 +55,18 @@ pub(super) struct One {
     pub pid: Pid,
 }
 
-/// Who waits, for which semaphore, and whether for it to be 0.
-struct Waiter(Weak<Thread>, u64, u16, Awaited);
-
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// What a call waits for.
+#[derive(Clone, Copy)]
 enum Awaited {
     More,
     Zero,
+}
+
+impl Awaited {
+    /// What the progress of a call is that waits for this of a semaphore.
+    fn of(self, number: u16) -> u64 {
+        u64::from(number) << 1 | self as u64
+    }
 }
 
 /// A set.
@@ -71,31 +75,27 @@ pub struct Set {
     pub(super) undo: RefCell<BTreeMap<(Pid, u16), i32>>,
     pub(super) charge: Charge,
     pub(super) changed: WaitQueue,
-    waiters: RefCell<Vec<Waiter>>,
     /// When: operated on, changed.
     times: [Cell<i64>; 2],
 }
 
 impl Set {
-    /// What the semaphores cost.
-    pub(super) fn own_bytes(&self) -> u64 {
-        (self.all.borrow().len() * size_of::<One>()) as u64
+    /// What it costs has changed.
+    pub(super) fn count(&self) {
+        let undos = self.undo.borrow().len() as u64 * undo::BYTES;
+        self.charge.set(undos + (self.all.borrow().len() * size_of::<One>()) as u64);
     }
 
     /// Semaphores were given values.
     fn was_set(&self, cx: &Cx) {
-        self.charge.set(self.undo.borrow().len() as u64 * undo::BYTES + self.own_bytes());
+        self.count();
         self.times[1].set(seconds(cx.unix));
         self.changed.wake_all();
     }
 
+    /// How many wait for this semaphore.
     fn waiting(&self, number: u16, awaited: Awaited) -> u64 {
-        let waits = |waiter: &&Waiter| {
-            let thread = waiter.0.upgrade();
-            let waits = thread.is_some_and(|thread| thread.wait_serial.get() == waiter.1);
-            waits && waiter.2 == number && waiter.3 == awaited
-        };
-        self.waiters.borrow().iter().filter(waits).count() as u64
+        self.changed.count(|thread| thread.progress.get() == awaited.of(number)) as u64
     }
 }
 
@@ -118,7 +118,6 @@ fn semget(cx: &Cx) -> Answer {
             undo: RefCell::default(),
             charge,
             changed: WaitQueue::default(),
-            waiters: RefCell::default(),
             times: [Cell::new(0), Cell::new(seconds(cx.unix))],
         })
     };
@@ -224,17 +223,9 @@ fn wait(cx: &Cx, set: &Set, one: &Operation) -> Answer {
         return Err(Errno::EAGAIN.into());
     }
     cx.on_signal(OnSignal::Return);
-    let stop = cx.block_on(&set.changed);
-    let mut waiters = set.waiters.borrow_mut();
-    if waiters.len() == waiters.capacity() {
-        waiters.retain(|waiter| {
-            waiter.0.upgrade().is_some_and(|thread| thread.wait_serial.get() == waiter.1)
-        });
-    }
     let awaited = if one.by == 0 { Awaited::Zero } else { Awaited::More };
-    let serial = cx.thread.wait_serial.get();
-    waiters.push(Waiter(Rc::downgrade(cx.thread), serial, one.number, awaited));
-    Err(stop)
+    cx.set_progress(awaited.of(one.number));
+    Err(cx.block_on(&set.changed))
 }
 
 /// `semctl(id, number, command, argument)`.

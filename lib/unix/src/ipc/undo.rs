@@ -24,7 +24,8 @@ pub(super) fn note(set: &Set, pid: Pid, number: u16, back: i32) {
         0 => drop(undo.remove(&(pid, number))),
         back => drop(undo.insert((pid, number), back)),
     }
-    set.charge.set(undo.len() as u64 * BYTES + set.own_bytes());
+    drop(undo);
+    set.count();
 }
 
 /// The process has ended.
@@ -44,6 +45,7 @@ pub(super) fn process_ended(set: &Set, pid: Pid) {
         any = true;
     }
     if any {
+        set.count();
         set.changed.wake_all();
     }
 }

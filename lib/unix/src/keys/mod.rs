@@ -18,6 +18,7 @@ use core::cell::{Cell, RefCell};
 use crate::account::Charge;
 use crate::call::Cx;
 use crate::errno::Errno;
+use crate::room::Room;
 use crate::unix::Unix;
 
 pub mod calls;
@@ -187,6 +188,7 @@ impl Key {
         let mut links = self.links.borrow_mut();
         let Some(at) = links.iter().position(|one| Rc::ptr_eq(one, key)) else { return false };
         let gone = links.remove(at);
+        links.trim();
         drop(links);
         self.charge.shrink(LINK_BYTES);
         drop(gone);

@@ -1,7 +1,7 @@
 //! Futexes: threads that wait until a word of memory is said to have changed.
 
 use alloc::collections::{BTreeMap, VecDeque};
-use alloc::rc::{Rc, Weak};
+use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
@@ -14,9 +14,11 @@ use crate::call::{Answer, Cx, Entry, Stop, partial};
 use crate::errno::Errno;
 use crate::memory::FrameId;
 use crate::process::Pid;
+use crate::room::Room;
 use crate::thread::Thread;
 use crate::time::{Clock, Timespec};
 use crate::unix::Unix;
+use crate::wait::Seat;
 
 pub use super::robust::{clear_child_tid, release_robust};
 
@@ -32,7 +34,7 @@ pub(super) type Key = (u64, u64);
 
 #[derive(Default)]
 pub(super) struct Waiter {
-    pub(super) thread: Weak<Thread>,
+    pub(super) seat: Rc<Seat>,
     /// Of its call.
     pub(super) serial: u64,
     /// What it waits for.
@@ -51,14 +53,14 @@ impl Waiter {
     /// `thread`, for whatever it will be woken.
     pub(super) fn any(thread: &Rc<Thread>) -> Self {
         let serial = thread.wait_serial.get();
-        Self { thread: Rc::downgrade(thread), serial, bits: ANY, told: 1, ..Self::default() }
+        Self { seat: Seat::of(thread).clone(), serial, bits: ANY, told: 1, ..Self::default() }
     }
 
     /// The thread, if its call still waits.
     pub(super) fn thread(&self) -> Option<Rc<Thread>> {
         let waits =
             |thread: &Rc<Thread>| thread.wait_serial.get() == self.serial && thread.is_in_call();
-        self.thread.upgrade().filter(waits)
+        self.seat.thread().filter(waits)
     }
 
     fn waits(&self) -> bool {
@@ -88,25 +90,47 @@ fn is_over(queue: &VecDeque<Waiter>, many: bool) -> bool {
 #[derive(Default)]
 pub struct Futexes {
     queues: RefCell<BTreeMap<Key, VecDeque<Waiter>>>,
-    /// Number of queues at which those without waiters are looked for.
+    /// How many are in them, with those that wait no more and were not woken.
+    entries: Cell<usize>,
+    /// With so many those are looked for everywhere.
     sweep_at: Cell<usize>,
 }
 
 impl Futexes {
     pub(super) fn add(&self, key: Key, waiter: Waiter) {
         let mut queues = self.queues.borrow_mut();
-        if queues.len() >= self.sweep_at.get().max(64) {
-            queues.retain(|_, queue| {
-                queue.retain(Waiter::waits);
-                !queue.is_empty()
-            });
-            self.sweep_at.set(queues.len() * 2);
+        if self.entries.get() >= self.sweep_at.get().max(64) {
+            self.sweep(&mut queues);
         }
         let queue = queues.entry(key).or_default();
         if queue.len() == queue.capacity() {
-            queue.retain(Waiter::waits);
+            self.tidy(queue);
         }
         queue.push_back(waiter);
+        self.entries.set(self.entries.get() + 1);
+    }
+
+    /// Takes those out that wait no more: nobody pays for what is left of them.
+    #[cold]
+    fn sweep(&self, queues: &mut BTreeMap<Key, VecDeque<Waiter>>) {
+        queues.retain(|_, queue| {
+            self.tidy(queue);
+            queue.trim();
+            !queue.is_empty()
+        });
+        self.sweep_at.set(self.entries.get() * 2);
+    }
+
+    /// As [`Self::sweep`], of one queue.
+    fn tidy(&self, queue: &mut VecDeque<Waiter>) {
+        let before = queue.len();
+        queue.retain(Waiter::waits);
+        self.left(before - queue.len());
+    }
+
+    /// So many are in the queues no more.
+    fn left(&self, count: usize) {
+        self.entries.set(self.entries.get() - count);
     }
 
     /// Whether nobody has waited anywhere of late.
@@ -119,7 +143,9 @@ impl Futexes {
         let mut queues = self.queues.borrow_mut();
         let many = queues.len() > KEPT;
         let queue = queues.get_mut(&key)?;
+        let before = queue.len();
         let first = core::iter::from_fn(|| queue.pop_front()).find(Waiter::waits);
+        self.left(before - queue.len());
         if is_over(queue, many) {
             queues.remove(&key);
         }
@@ -168,6 +194,7 @@ impl Futexes {
                 continue;
             }
             let Some(waiter) = queue.remove(at) else { break };
+            self.left(1);
             woken += usize::from(waiter.wake());
         }
         if is_over(queue, many) {
@@ -180,7 +207,7 @@ impl Futexes {
     fn requeue(&self, from: Key, to: Key, count: usize) -> usize {
         let mut queues = self.queues.borrow_mut();
         let Some(mut queue) = queues.remove(&from) else { return 0 };
-        queue.retain(Waiter::waits);
+        self.tidy(&mut queue);
         if from == to {
             let moved = queue.len().min(count);
             queues.insert(from, queue);
@@ -309,23 +336,10 @@ fn wake_call(cx: &Cx, private: bool, bits: u32) -> Answer {
         return Err(Errno::EINVAL.into());
     }
     let key = cx.process.space().futex_key(cx.unix, cx.arg(0), private)?;
-    check_not_held(cx.unix, key)?;
+    futex_held::check_not_held(cx.unix, key)?;
     // Linux wakes one even if none is asked for.
     let count = cx.int(2).max(1) as usize;
     Ok(cx.unix.mm.futexes.wake(key, count, bits) as u64)
-}
-
-/// Whether everybody who waits at a word may be woken by anybody.
-///
-/// # Errors
-/// `EINVAL` if somebody there is to hold a word when it goes on.
-pub(super) fn check_not_held(unix: &Unix, key: Key) -> Result<(), Errno> {
-    let is_moved = || unix.mm.futexes.target(key).is_some_and(|(_, target)| target.is_some());
-    let held = &unix.mm.held;
-    if !held.is_empty() && held.first(key).is_some() || unix.mm.moves.get() && is_moved() {
-        return Err(Errno::EINVAL);
-    }
-    Ok(())
 }
 
 fn requeue(cx: &Cx, private: bool, expected: Option<u32>) -> Answer {
@@ -342,7 +356,7 @@ fn requeue(cx: &Cx, private: bool, expected: Option<u32>) -> Answer {
             return Err(Errno::EAGAIN.into());
         }
     }
-    check_not_held(cx.unix, from)?;
+    futex_held::check_not_held(cx.unix, from)?;
     let futexes = &cx.unix.mm.futexes;
     let woken = if wakes == 0 { 0 } else { futexes.wake(from, wakes as usize, ANY) };
     Ok((woken + futexes.requeue(from, to, moves as usize)) as u64)
@@ -371,6 +385,7 @@ mod tests {
         let futexes = Futexes::default();
         let crowd = core::iter::repeat_with(Waiter::default).take(1000).collect();
         futexes.queues.borrow_mut().insert((1, 0), crowd);
+        futexes.entries.set(1000);
         futexes.wake((1, 0), 1000, ANY);
         assert!(futexes.is_empty(), "the places of a thousand are given back");
     }

@@ -89,6 +89,19 @@ pub(super) fn claim(cx: &Cx, (key, address): Word, who: &Rc<Thread>) -> Result<O
     }
 }
 
+/// Whether everybody who waits at a word may be woken by anybody.
+///
+/// # Errors
+/// `EINVAL` if somebody there is to hold a word when it goes on.
+pub(super) fn check_not_held(unix: &Unix, key: Key) -> Result<(), Errno> {
+    let is_moved = || unix.mm.futexes.target(key).is_some_and(|(_, target)| target.is_some());
+    let held = &unix.mm.held;
+    if !held.is_empty() && held.first(key).is_some() || unix.mm.moves.get() && is_moved() {
+        return Err(Errno::EINVAL);
+    }
+    Ok(())
+}
+
 /// Whether nobody waits at the word as at one that nobody holds.
 fn check_none_wait(unix: &Unix, key: Key) -> Result<(), Errno> {
     let futexes = &unix.mm.futexes;

@@ -2,7 +2,8 @@
 
 use linux_raw_sys::general as linux;
 
-use super::futex::{ANY, check_not_held};
+use super::futex::ANY;
+use super::futex_held::check_not_held;
 use crate::call::{Answer, Cx};
 use crate::errno::Errno;
 

@@ -169,7 +169,7 @@ pub struct SharedMemory {
 }
 
 /// What shared memory costs, without pages.
-const SHARED_BYTES: u64 = 256;
+const SHARED_BYTES: u64 = 1536;
 
 impl SharedMemory {
     /// `bytes` of zeroes; `charge` pays for what is to be remembered about it.

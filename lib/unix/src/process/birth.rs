@@ -27,11 +27,9 @@ use crate::trace;
 use crate::unix::Unix;
 use crate::wait::WaitQueue;
 
-/// What a process costs its user, without its memory and its threads, and a slot of its table
-/// of descriptors; what a thread costs.
+/// What a process costs its user, without its memory, its threads and its table of descriptors; what a thread costs.
 const PROCESS_BYTES: usize = 4096;
-const SLOT_BYTES: usize = 16;
-const THREAD_BYTES: usize = 2048;
+const THREAD_BYTES: usize = 2560;
 const THREAD_PAGES: u64 = 4;
 
 /// Timer slack of process 1.
@@ -239,11 +237,11 @@ fn new_process(
     pid: Pid,
 ) -> Result<Rc<Process>, Errno> {
     let parent = cx.process;
-    let table = parent.files.borrow().capacity() * SLOT_BYTES;
-    let charge = cx.pay(PROCESS_BYTES + table)?;
+    let charge = cx.pay(PROCESS_BYTES)?;
     let files = parent.files.borrow().clone();
     let most = cx.unix.streams.most_descriptors.get();
-    let files = if wish.has(l::CLONE_FILES) { files } else { files.copy(most)? };
+    let files =
+        if wish.has(l::CLONE_FILES) { files } else { files.copy(&cx.process.user(), most)? };
     let space = if wish.has(l::CLONE_VM) {
         parent.space()
     } else {

@@ -76,7 +76,8 @@ fn own_actions(process: &Process) {
 pub fn own_files(unix: &Unix, process: &Process) -> Result<(), Errno> {
     let shared = Rc::strong_count(&process.files.borrow()) > 1;
     if shared {
-        let own = process.files.borrow().copy(unix.streams.most_descriptors.get())?;
+        let own =
+            process.files.borrow().copy(&process.user(), unix.streams.most_descriptors.get())?;
         let old = process.files.replace(own);
         file::release(unix, old);
     }

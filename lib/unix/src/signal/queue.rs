@@ -7,6 +7,7 @@ use core::cell::{Cell, RefCell};
 use super::info::Info;
 use super::set::{self, bit};
 use crate::account::{Charge, User, What};
+use crate::room::Room;
 
 /// The pending signals of a thread or of a process.
 #[derive(Default)]
@@ -71,6 +72,7 @@ impl Queue {
         let mut infos = self.infos.borrow_mut();
         let at = infos.iter().position(|info| info.signal == signal)?;
         let info = infos.remove(at);
+        infos.trim();
         self.count(infos.len());
         if !infos.iter().any(|info| info.signal == signal) {
             self.set.set(self.set.get() & !bit(signal));
@@ -83,6 +85,7 @@ impl Queue {
         if self.set.get() & which != 0 {
             let mut infos = self.infos.borrow_mut();
             infos.retain(|info| bit(info.signal) & which == 0);
+            infos.trim();
             self.count(infos.len());
             self.set.set(self.set.get() & !which);
         }
@@ -98,6 +101,7 @@ impl Queue {
     pub fn remove_timer(&self, timer: u32) {
         let mut infos = self.infos.borrow_mut();
         infos.retain(|info| info.timer != timer);
+        infos.trim();
         self.count(infos.len());
         self.set.set(infos.iter().fold(0, |set, info| set | bit(info.signal)));
     }

@@ -20,6 +20,7 @@ use crate::file::{Events, File, Open, Sink, Source};
 use crate::fs::events::{Event, Watcher};
 use crate::fs::inode::{Inode, Kind};
 use crate::fs::{permission, walk};
+use crate::room::Room;
 use crate::unix::Unix;
 use crate::wait::WaitQueue;
 
@@ -103,6 +104,14 @@ impl Queue {
         }
         drop(waiting);
         self.readable.wake_all();
+    }
+
+    /// The first was read.
+    fn pop(&self) {
+        let mut waiting = self.waiting.borrow_mut();
+        let read = waiting.pop_front();
+        waiting.trim();
+        self.charge.shrink(read.as_ref().map_or(0, Self::cost));
     }
 
     fn bytes(&self) -> usize {
@@ -201,8 +210,7 @@ impl File for Inotify {
                 return Ok(done);
             }
             done += put?;
-            let read = self.queue.waiting.borrow_mut().pop_front();
-            self.queue.charge.shrink(read.as_ref().map_or(0, Queue::cost));
+            self.queue.pop();
         }
         match done {
             0 if open.is_nonblocking() => Err(Errno::EAGAIN.into()),
@@ -331,7 +339,7 @@ fn inotify_add_watch(cx: &Cx) -> Answer {
 
 impl Inotify {
     fn add(&self, cx: &Cx, inode: &Rc<Inode>, mask: u32) -> Result<i32, Errno> {
-        let charge = cx.pay(WATCH_BYTES).map_err(|_| Errno::ENOSPC)?;
+        let charge = cx.pay(WATCH_BYTES + inode.kind.bytes()).map_err(|_| Errno::ENOSPC)?;
         let number = self.next.get();
         self.next.set(number.checked_add(1).ok_or(Errno::ENOSPC)?);
         let transient = matches!(inode.kind, Kind::Proc(_) | Kind::Pts);

@@ -7,6 +7,7 @@ use super::pipe::Pipe;
 use crate::errno::Errno;
 use crate::file::{Sink, Source};
 use crate::memory::PAGE;
+use crate::room::Room;
 
 /// A stretch of a pipe's bytes: how many, and whether they are a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,6 +64,7 @@ impl Packets {
         if runs.iter().all(|run| !run.is_packet) {
             runs.clear();
         }
+        runs.trim();
     }
 }
 

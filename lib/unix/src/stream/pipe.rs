@@ -61,6 +61,12 @@ pub struct Pipe {
     inode: Rc<Inode>,
 }
 
+impl Drop for Pipe {
+    fn drop(&mut self) {
+        self.inode.unbind(self);
+    }
+}
+
 /// One end of a pipe, or (a fifo open for both) both.
 pub struct End {
     pub(super) pipe: Rc<Pipe>,
@@ -310,7 +316,7 @@ fn of_fifo(cx: &Cx, inode: &Rc<Inode>) -> Result<Rc<Pipe>, Errno> {
     }
     let pipe = new(cx, inode.clone())?;
     let any: Rc<dyn Any> = pipe.clone();
-    *inode.bound.borrow_mut() = Some(Rc::downgrade(&any));
+    inode.bind(&any);
     Ok(pipe)
 }
 

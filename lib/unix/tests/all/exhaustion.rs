@@ -7,6 +7,7 @@ mod epolls;
 mod keys;
 mod net;
 mod renames;
+mod tables;
 mod waiters;
 mod watches;
 

@@ -19,6 +19,20 @@ pub struct Node {
     pub(super) space: Option<u64>,
 }
 
+/// What an inode of `/proc` costs who holds it, with those above it and what is left of a process that has ended.
+const PROC_BYTES: usize = 3072;
+
+impl Kind {
+    /// What an inode of this kind costs who holds it, if it is made for that.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Proc(_) => PROC_BYTES,
+            _ => 0,
+        }
+    }
+}
+
 impl Node {
     /// `/proc` itself, of this namespace of process numbers.
     #[must_use]

@@ -178,7 +178,7 @@ pub fn bind(cx: &Cx, socket: &Rc<Socket>, name: Name) -> Result<(), Errno> {
     } else {
         let inode = crate::fs::make_socket(cx, name.path())?;
         let any: Rc<dyn Any> = socket.clone();
-        *inode.bound.borrow_mut() = Some(Rc::downgrade(&any));
+        inode.bind(&any);
         *socket.place.borrow_mut() = Some(inode);
     }
     *socket.name.borrow_mut() = Some(Rc::new(name));

@@ -3,7 +3,7 @@
 //! Internet see `inet_calls`.
 
 use alloc::boxed::Box;
-use alloc::rc::Rc;
+use alloc::rc::{Rc, Weak};
 use alloc::vec::Vec;
 
 use linux_raw_sys::general::{CAP_NET_RAW, O_CLOEXEC, O_NONBLOCK, O_RDWR};
@@ -22,6 +22,7 @@ use crate::account::What;
 use crate::call::{Answer, Cx};
 use crate::errno::Errno;
 use crate::file::Open;
+use crate::room::Room;
 use crate::signal::OnSignal;
 
 /// `SOCK_NONBLOCK` and `SOCK_CLOEXEC` are the flags of `open`.
@@ -68,6 +69,24 @@ fn kind(cx: &Cx) -> Result<(Kind, Option<Inet>), Errno> {
         SOCK_DGRAM | SOCK_RAW => Ok((Kind::Datagram, None)),
         SOCK_SEQPACKET => Ok((Kind::Packet, None)),
         _ => Err(Errno::ESOCKTNOSUPPORT),
+    }
+}
+
+impl Socket {
+    /// Takes the connection that has waited longest.
+    pub(super) fn next_pending(&self) -> Option<Rc<Socket>> {
+        let mut pending = self.pending.borrow_mut();
+        let next = pending.pop_front();
+        pending.trim();
+        next
+    }
+
+    /// The other side is being dropped.
+    pub(super) fn forget(&self, other: &Self) {
+        let mut peer = self.peer.borrow_mut();
+        if core::ptr::eq(peer.as_ptr(), other) {
+            *peer = Weak::new();
+        }
     }
 }
 
@@ -198,7 +217,7 @@ fn accept_with(cx: &Cx, flags: u32) -> Answer {
     if socket.backlog.get().is_none() || socket.shut_in.get() {
         return Err(Errno::EINVAL.into());
     }
-    let next = socket.pending.borrow_mut().pop_front();
+    let next = socket.next_pending();
     let Some(next) = next else {
         if listening.is_nonblocking() {
             return Err(Errno::EAGAIN.into());
@@ -242,7 +261,7 @@ pub fn connect(cx: &Cx) -> Answer {
         Given::Name(name) => name,
         Given::Nothing if socket.kind == Kind::Datagram => {
             socket.connected.set(false);
-            *socket.peer.borrow_mut() = alloc::rc::Weak::new();
+            *socket.peer.borrow_mut() = Weak::new();
             *socket.peer_name.borrow_mut() = None;
             return Ok(0);
         }

@@ -19,6 +19,9 @@ pub const CAPACITY: usize = 52 * PAGE;
 /// Pieces an inbox holds; on Linux their bookkeeping counts as bytes, with the same effect.
 const PIECES: usize = 278;
 
+/// What a piece costs, with the address of its sender.
+const PIECE_BYTES: usize = size_of::<Piece>() + size_of::<Name>() + 2 * size_of::<usize>();
+
 /// Bytes that came together.
 #[derive(Clone)]
 pub struct Piece {
@@ -209,7 +212,7 @@ impl Inbox {
     fn push(&self, piece: Piece) -> Result<(), Errno> {
         let mut pieces = self.pieces.borrow_mut();
         let full = pieces.len() == pieces.capacity()
-            && self.charge.grow((pieces.capacity().max(4) * size_of::<Piece>()) as u64).is_err();
+            && self.charge.grow((pieces.capacity().max(4) * PIECE_BYTES) as u64).is_err();
         if full || pieces.try_reserve(1).is_err() {
             self.ring.unfill(piece.len);
             return Err(Errno::ENOBUFS);

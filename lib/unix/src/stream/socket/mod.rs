@@ -259,6 +259,9 @@ impl Drop for Socket {
                 names.remove(&*name);
             }
         }
+        if let Some(place) = self.place.take() {
+            place.unbind(self);
+        }
         if let Some(service) = self.service.take() {
             self.services.give_up(&service);
         }
@@ -268,6 +271,7 @@ impl Drop for Socket {
         let unread = !self.inbox.is_empty();
         let resets = self.embryo.get() || self.inet.is_some() && self.options.resets();
         if let Some(peer) = self.peer() {
+            peer.forget(self);
             if self.needs_connection() {
                 peer.peer_gone(unread || resets);
             } else {

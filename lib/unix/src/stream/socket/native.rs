@@ -278,7 +278,7 @@ fn serve_end(unix: &Unix, end: &End) {
 
 /// Accepts a connection, if one waits; whether `asker` has its answer.
 fn give_connection(unix: &Unix, end: &End, asker: u64) -> bool {
-    let Some(next) = end.socket.pending.borrow_mut().pop_front() else { return false };
+    let Some(next) = end.socket.next_pending() else { return false };
     let uid = next.peer_credentials.get().uid;
     let told = match keep(unix, end.owner, &next) {
         Ok(socket) => {

@@ -2,8 +2,10 @@
 //! memory of its own nor frames: a round of calls can be made for ever.
 
 mod alarms;
+mod emptied;
 mod kept;
 mod listeners;
+mod paid;
 mod random;
 mod sockets;
 
@@ -12,6 +14,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use linux_raw_sys::general as l;
+use unix::account::What;
 use unix::machine::Reply;
 use unix::thread::Thread;
 
@@ -91,6 +94,20 @@ const ROUNDS: usize = 300;
 /// Bytes by which tables may still grow meanwhile: less than 16 a round.
 const SLACK: isize = 16 * ROUNDS as isize;
 
+/// What users pay for.
+const KINDS: [What; 10] = [
+    What::Heap,
+    What::Frames,
+    What::PipePages,
+    What::Signals,
+    What::Flights,
+    What::Kernel,
+    What::Ports,
+    What::Inotifies,
+    What::Terminals,
+    What::Events,
+];
+
 /// Plays `round` often; nothing may be left of it.
 #[track_caller]
 fn leaves_nothing(round: impl Fn(&Program<'_>)) {
@@ -104,11 +121,16 @@ fn leaves_nothing_of((first, rounds): (usize, usize), round: impl Fn(&Program<'_
     let program = Program::new(&world, &world.first);
     (0..first).for_each(|_| round(&program));
     let (live, frames) = (LIVE.get(), world.unix.memory.available());
+    let account = world.unix.accounts.user(0);
+    let paid = KINDS.map(|what| account.used(what));
     (0..rounds).for_each(|_| round(&program));
     let (grown, lost) =
         (LIVE.get() - live, frames as isize - world.unix.memory.available() as isize);
     assert!(grown < SLACK, "{} bytes a round are not given back", grown / rounds as isize);
     assert!(lost <= 0, "{lost} frames are not given back in {rounds} rounds");
+    for (what, before) in KINDS.into_iter().zip(paid) {
+        assert_eq!(account.used(what), before, "{what:?} is still paid for after {rounds} rounds");
+    }
 }
 
 /// A call that must succeed at once.
