@@ -32,7 +32,7 @@ pub(super) const ANY: u32 = u32::MAX;
 /// (0, frame and offset).
 pub(super) type Key = (u64, u64);
 
-#[derive(Default)]
+#[cfg_attr(test, derive(Default))]
 pub(super) struct Waiter {
     pub(super) seat: Rc<Seat>,
     /// Of its call.
@@ -52,8 +52,15 @@ pub(super) struct Waiter {
 impl Waiter {
     /// `thread`, for whatever it will be woken.
     pub(super) fn any(thread: &Rc<Thread>) -> Self {
-        let serial = thread.wait_serial.get();
-        Self { seat: Seat::of(thread).clone(), serial, bits: ANY, told: 1, ..Self::default() }
+        Self {
+            seat: Seat::of(thread).clone(),
+            serial: thread.wait_serial.get(),
+            bits: ANY,
+            holder: Pid::default(),
+            address: 0,
+            target: None,
+            told: 1,
+        }
     }
 
     /// The thread, if its call still waits.
