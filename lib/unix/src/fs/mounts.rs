@@ -281,9 +281,11 @@ impl Table {
         cell.get()
     }
 
-    /// A number for a new group of peers.
-    pub(super) fn new_group(&self) -> u64 {
-        Self::next(&self.next_group)
+    /// Numbers for so many new groups of peers, one after the other; the first.
+    pub(super) fn new_groups(&self, count: usize) -> u64 {
+        let last = self.next_group.get();
+        self.next_group.set(last + count as u64);
+        last + 1
     }
 
     /// What covers a spot.

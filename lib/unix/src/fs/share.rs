@@ -18,7 +18,7 @@ pub(super) fn set_kind(table: &Table, mount: &Rc<Mount>, kind: u32) {
     let new = match kind {
         linux::MS_SHARED if old.peers != 0 => Sharing { unbindable: false, ..old },
         linux::MS_SHARED => {
-            Sharing { peers: table.new_group(), master: old.master, ..Sharing::default() }
+            Sharing { peers: table.new_groups(1), master: old.master, ..Sharing::default() }
         }
         linux::MS_SLAVE if old.peers != 0 => {
             let alone = table.sharing(|one| one.peers == old.peers).len() <= 1;
@@ -86,6 +86,28 @@ type Tree = Vec<(Rc<Mount>, Option<Point>)>;
 type ToldOne = (Rc<MountSpace>, Tree, Point);
 type Told = Vec<ToldOne>;
 
+/// The groups of a tree's mounts, or of copies of them. However many groups hear of it, each is only a number.
+#[derive(Clone, Copy)]
+enum Groups<'a> {
+    /// They are in none.
+    None,
+    /// Those of this tree.
+    Own(&'a [(Rc<Mount>, Option<Point>)]),
+    /// New ones, in the tree's order, of which this is the first.
+    New(u64),
+}
+
+impl Groups<'_> {
+    /// That of the mount at this place in the tree.
+    fn of(self, place: usize) -> u64 {
+        match self {
+            Self::None => 0,
+            Self::Own(tree) => tree.get(place).map_or(0, |(mount, _)| mount.sharing.get().peers),
+            Self::New(first) => first + place as u64,
+        }
+    }
+}
+
 /// Copies of a tree for all who hear of what is mounted on `on`, at `point` there.
 fn prepare(
     table: &Table,
@@ -94,27 +116,24 @@ fn prepare(
     point: &Point,
 ) -> Result<Told, Errno> {
     let mut told = Vec::new();
-    let groups: Vec<u64> = tree.iter().map(|(mount, _)| mount.sharing.get().peers).collect();
     // Groups that hear of it, the groups that the copies belong to there, and whom those hear of.
-    let mut left = alloc::vec![(on.sharing.get().peers, groups, alloc::vec![0; tree.len()])];
+    let mut left = alloc::vec![(on.sharing.get().peers, Groups::Own(tree), Groups::None)];
     let mut at = 0;
-    while let Some((group, peers, masters)) = left.get(at).cloned() {
+    while let Some((group, peers, masters)) = left.get(at).copied() {
         at += 1;
         for mount in table.sharing(|one| one.peers == group) {
             if !Rc::ptr_eq(&mount, on) {
-                let copy = copy_for(table, &mount, tree, point, (&peers, &masters));
+                let copy = copy_for(table, &mount, tree, point, (peers, masters));
                 told.extend(unless_foreign(on, &mount, copy)?);
             }
         }
         for slave in table.sharing(|one| one.master == group) {
             let own = slave.sharing.get().peers;
             if own == 0 {
-                let none = alloc::vec![0; tree.len()];
-                let copy = copy_for(table, &slave, tree, point, (&none, &peers));
+                let copy = copy_for(table, &slave, tree, point, (Groups::None, peers));
                 told.extend(unless_foreign(on, &slave, copy)?);
             } else if left.iter().all(|one| one.0 != own) {
-                let new = tree.iter().map(|_| table.new_group()).collect();
-                left.push((own, new, peers.clone()));
+                left.push((own, Groups::New(table.new_groups(tree.len())), peers));
             }
         }
     }
@@ -150,7 +169,7 @@ fn copy_for(
     hears: &Rc<Mount>,
     tree: &[(Rc<Mount>, Option<Point>)],
     point: &Point,
-    (peers, masters): (&[u64], &[u64]),
+    (peers, masters): (Groups, Groups),
 ) -> Result<Option<ToldOne>, Errno> {
     let parent = point.location.as_ref().map(|at| &at.0);
     let Some(space) = hears.space() else { return Ok(None) };
@@ -171,7 +190,7 @@ fn copy_for(
         }
         table.share(
             &copy,
-            Sharing { peers: peers[index], master: masters[index], unbindable: false },
+            Sharing { peers: peers.of(index), master: masters.of(index), unbindable: false },
         );
         let point = point.as_ref().filter(|_| !Rc::ptr_eq(mount, first)).and_then(|point| {
             let above = tree.iter().position(|(one, _)| Rc::ptr_eq(one, &point.spot.mount))?;

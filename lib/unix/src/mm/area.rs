@@ -15,6 +15,8 @@ use crate::memory::Frame;
 
 /// Linux's `vm.max_map_count`: most areas of a space.
 pub const AREAS_MAX: usize = 65_530;
+/// Areas that are taken out at once: as many as it takes little memory to remember.
+const SOME: usize = 1024;
 /// Most areas that a call adds.
 const SPARE: usize = 4;
 /// What stays free below a stack that grows, in bytes.
@@ -262,6 +264,15 @@ impl Areas {
         }
         self.list.insert(at, area);
         self.join(at + 1);
+    }
+
+    /// Where the first part of a range ends that has no more areas than [`SOME`].
+    #[must_use]
+    pub fn end_of_some(&self, start: u64, end: u64) -> u64 {
+        if self.list.len() <= SOME {
+            return end;
+        }
+        self.within(start, end).get(SOME).map_or(end, |next| next.start)
     }
 
     /// Takes a range out; what was in it.

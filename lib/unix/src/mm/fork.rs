@@ -107,9 +107,12 @@ impl AddressSpace {
         let flags = AreaFlags::DONT_FORK | AreaFlags::WIPE_ON_FORK;
         let some = self.areas.borrow().list().iter().any(|area| area.flags.intersects(flags));
         if some {
-            let areas = self.areas();
-            for area in areas.iter().filter(|area| area.flags.intersects(flags)) {
-                self.drop_pages(unix, area.start, area.end);
+            let mut next = 0;
+            while let Some(area) = self.area_from(next) {
+                next = area.end;
+                if area.flags.intersects(flags) {
+                    self.drop_pages(unix, area.start, area.end);
+                }
                 if area.flags.contains(AreaFlags::DONT_FORK) {
                     self.areas.borrow_mut().remove(area.start, area.end);
                 }

@@ -293,9 +293,14 @@ impl AddressSpace {
 
     /// Removes whatever is mapped in a range.
     pub fn unmap(&self, unix: &Unix, start: u64, end: u64) {
-        let gone = self.areas.borrow_mut().remove(start, end);
-        self.drop_pages(unix, start, end);
-        drop(gone);
+        let mut at = start;
+        while at < end {
+            let stop = self.areas.borrow().end_of_some(at, end);
+            let gone = self.areas.borrow_mut().remove(at, stop);
+            self.drop_pages(unix, at, stop);
+            drop(gone);
+            at = stop;
+        }
         // Shared memory may be among what has gone.
         unix.mm.bury(unix);
     }

@@ -10,6 +10,7 @@ mod renames;
 mod tables;
 mod waiters;
 mod watches;
+mod work;
 
 use std::rc::Rc;
 

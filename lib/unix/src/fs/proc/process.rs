@@ -192,15 +192,19 @@ fn children(_: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
 }
 
 /// Bytes of the process's memory; what cannot be read is left out.
-fn strings(cx: &Cx, subject: &Subject, (start, end): (u64, u64)) -> Vec<u8> {
+fn strings(cx: &Cx, subject: &Subject, (start, end): (u64, u64)) -> Result<Vec<u8>, Errno> {
+    let mut bytes = Vec::new();
     if subject.process.ended.get().is_some() || end <= start {
-        return Vec::new();
+        return Ok(bytes);
     }
-    let mut bytes = alloc::vec![0; (end - start).min(STRINGS_MAX) as usize];
+    let len = (end - start).min(STRINGS_MAX) as usize;
+    cx.check_heap(len)?;
+    bytes.try_reserve_exact(len).map_err(|_| Errno::ENOMEM)?;
+    bytes.resize(len, 0);
     let memory = UserMemory::new(cx.unix, subject.process.space());
     let len = memory.read_some(start, &mut bytes).unwrap_or(0);
     bytes.truncate(len);
-    bytes
+    Ok(bytes)
 }
 
 /// Whether the caller may see and set how late timers of the process may be.
@@ -228,19 +232,19 @@ fn set_timer_slack(cx: &Cx, subject: &Subject, bytes: &[u8]) -> Result<(), Errno
 
 fn cmdline(cx: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
     let layout = subject.process.space().layout.get();
-    Ok(strings(cx, subject, layout.arguments))
+    strings(cx, subject, layout.arguments)
 }
 
 fn environ(cx: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
     check_close_look(cx, &subject.process)?;
     let layout = subject.process.space().layout.get();
-    Ok(strings(cx, subject, layout.environment))
+    strings(cx, subject, layout.environment)
 }
 
 fn auxv(cx: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {
     check_close_look(cx, &subject.process)?;
     let layout = subject.process.space().layout.get();
-    Ok(strings(cx, subject, layout.auxiliary))
+    strings(cx, subject, layout.auxiliary)
 }
 
 fn comm(_: &Cx, subject: &Subject) -> Result<Vec<u8>, Errno> {

@@ -3,6 +3,7 @@
 
 mod alarms;
 mod emptied;
+mod ends;
 mod kept;
 mod listeners;
 mod paid;
