@@ -45,14 +45,24 @@ const LONG: [&str; 7] = [
     "test_weakref",
 ];
 const LONG_SECONDS: u64 = 900;
-/// A module that ends in that time on neither, in parts: their names, and which tests they have.
+/// A module that ends in that time on neither, in parts: their names, and which tests they have. The classes that
+/// are there three times, of processes and of a manager's objects, are the longest of it.
 const IN_PARTS: &str = "test_multiprocessing_spawn";
-const PARTS: [(&str, &str); 5] = [
-    ("processes", " -m '*.WithProcessesTest*'"),
+const PARTS: [(&str, &str); 11] = [
     ("threads", " -m '*.WithThreadsTest*'"),
-    ("manager", " -m '*.WithManagerTest*'"),
     ("locks", " -m '*.TestForkAwareThreadLock*'"),
     ("rest", " -i '*.With*Test*' -i '*.TestForkAwareThreadLock*'"),
+    ("processes-barriers", " -m '*.WithProcessesTestBarrier*'"),
+    ("processes-conditions", " -m '*.WithProcessesTestCondition*'"),
+    ("processes-pools", " -m '*.WithProcessesTestPool*'"),
+    (
+        "processes",
+        " -m '*.WithProcessesTest*' -i '*TestBarrier*' -i '*TestCondition*' -i '*TestPool*'",
+    ),
+    ("manager-barriers", " -m '*.WithManagerTestBarrier*'"),
+    ("manager-conditions", " -m '*.WithManagerTestCondition*'"),
+    ("manager-pools", " -m '*.WithManagerTestPool*'"),
+    ("manager", " -m '*.WithManagerTest*' -i '*TestBarrier*' -i '*TestCondition*' -i '*TestPool*'"),
 ];
 const BATCH: usize = 40;
 /// Of a machine, MiB: it has its archive and the files in that, and one module wants 685 at once.
