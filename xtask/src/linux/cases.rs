@@ -142,6 +142,9 @@ pub struct Case {
     pub short: bool,
     /// Processors that it is for: it is not run with fewer.
     pub cpus: u32,
+    /// The machine's time goes by what it executes, a nanosecond for each instruction, and not by this machine's: for
+    /// what waits for others only so long, whatever they have to do. It is slower.
+    pub counted: bool,
     /// Patterns whose matches do not count.
     pub masks: Vec<String>,
 }
@@ -202,7 +205,7 @@ impl Common<'_> {
         let Self(short, cpus, seconds, masks) = *self;
         let (seconds, cpus, masks) =
             (seconds.unwrap_or(SECONDS), cpus.unwrap_or(1), masks.to_vec());
-        Ok(Case { name: name.to_owned(), run, seconds, short, cpus, masks })
+        Ok(Case { name: name.to_owned(), run, seconds, short, cpus, counted: false, masks })
     }
 }
 

@@ -148,7 +148,15 @@ mod tests {
 
     fn case(name: &str) -> Case {
         let (run, masks) = ("true".to_owned(), Vec::new());
-        Case { name: name.to_owned(), run, seconds: 1, short: false, cpus: 1, masks }
+        Case {
+            name: name.to_owned(),
+            run,
+            seconds: 1,
+            short: false,
+            cpus: 1,
+            counted: false,
+            masks,
+        }
     }
 
     /// Plays machines that print one script after another.

@@ -27,10 +27,11 @@ fn own_session(command: &str) -> String {
     format!("setsid -c {command} </dev/console; exit $?")
 }
 
-fn options(words: &str, cpus: u32, memory: u32) -> machine::Options {
+fn options(words: &str, cpus: u32, memory: u32, cases: &[&Case]) -> machine::Options {
     machine::Options {
         memory: Some(memory),
         cpus: Some(cpus),
+        icount: cases.iter().any(|case| case.counted),
         kernel_args: words.split_whitespace().map(str::to_owned).collect(),
         ..machine::Options::default()
     }
@@ -83,7 +84,7 @@ impl Linux {
         let boot = Boot::Pvh { kernel: self.kernel.clone(), image: self.image.clone() };
         machine::command(
             &boot,
-            &options(&format!("{LINUX_WORDS}{}", programs::INIT), self.cpus, self.memory),
+            &options(&format!("{LINUX_WORDS}{}", programs::INIT), self.cpus, self.memory, cases),
             Console::Pipe,
         )
     }
@@ -141,7 +142,7 @@ impl<'a, 'w> Baton<'a, 'w> {
         std::fs::write(&self.image, guest::with_plan(archive, cases)?)
             .with_context(|| format!("cannot write {}", self.image.display()))?;
         let Bootable { kernel, image, .. } = self.built()?;
-        let options = options("", self.cpus, self.memory);
+        let options = options("", self.cpus, self.memory, cases);
         machine::command(&Boot::Pvh { kernel, image }, &options, Console::Pipe)
     }
 

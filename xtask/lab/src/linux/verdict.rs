@@ -131,7 +131,15 @@ mod tests {
 
     fn case(masks: &[&str]) -> Case {
         let masks = masks.iter().map(|mask| (*mask).to_owned()).collect();
-        Case { name: "x".into(), run: "x".into(), seconds: 1, short: false, cpus: 1, masks }
+        Case {
+            name: "x".into(),
+            run: "x".into(),
+            seconds: 1,
+            short: false,
+            cpus: 1,
+            counted: false,
+            masks,
+        }
     }
 
     fn ran(output: &str, end: End) -> Ran {

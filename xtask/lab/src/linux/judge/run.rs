@@ -45,6 +45,9 @@ impl Keep {
     fn file(&self, trial: &Trial) -> Result<PathBuf> {
         let mut parts =
             vec![self.machine.clone().into_bytes(), trial.case.run.clone().into_bytes()];
+        if trial.case.counted {
+            parts.push(b"counted".to_vec());
+        }
         for (path, file) in &trial.files {
             parts.push(path.clone().into_bytes());
             parts.push(read(file)?);
@@ -129,7 +132,8 @@ impl Bench<'_> {
         let mut results = known;
         let remembered = results.len();
         let step = Step::start(system);
-        for batch in left.chunks(self.suite.batch) {
+        let alike = left.chunk_by(|one, next| one.case.counted == next.case.counted);
+        for batch in alike.flat_map(|alike| alike.chunks(self.suite.batch)) {
             let archive = self.archive(batch)?;
             let cases: Vec<&Case> = batch.iter().map(|trial| &trial.case).collect();
             guest::run(

@@ -59,8 +59,16 @@ impl Trial {
     #[must_use]
     pub fn new(name: &str, run: String, seconds: u64) -> Self {
         let name = name.to_owned();
-        let case = Case { name, run, seconds, short: false, cpus: 1, masks: Vec::new() };
+        let (short, cpus, counted, masks) = (false, 1, false, Vec::new());
+        let case = Case { name, run, seconds, short, cpus, counted, masks };
         Self { case, files: Vec::new() }
+    }
+
+    /// The same in a machine of its kind whose time goes by what it executes.
+    #[must_use]
+    pub fn counted(mut self) -> Self {
+        self.case.counted = true;
+        self
     }
 }
 
