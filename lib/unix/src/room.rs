@@ -8,40 +8,37 @@ const FEW: usize = 8;
 
 /// A list in an object that stays when what was in it has gone, and who paid for that pays no more.
 pub trait Room {
-    /// Something was taken out: of room for more than four times what is left a half of that is kept, if there is memory for
-    /// as much beside it. Taking out costs the same on the average.
+    /// Something was taken out: room for more than four times what is left is given back ([`Self::shrink`]). Taking out
+    /// costs the same on the average.
     fn trim(&mut self);
+
+    /// Keeps room for twice what is there, if there is memory for as much beside it.
+    fn shrink(&mut self);
 }
 
-fn is_wasteful(len: usize, capacity: usize) -> bool {
-    capacity > FEW && len < capacity / 4
-}
+macro_rules! room {
+    ($($list:ident)*) => {
+        $(
+            impl<T> Room for $list<T> {
+                #[inline]
+                fn trim(&mut self) {
+                    if self.capacity() > FEW && self.len() < self.capacity() / 4 {
+                        self.shrink();
+                    }
+                }
 
-impl<T> Room for Vec<T> {
-    #[inline]
-    fn trim(&mut self) {
-        if is_wasteful(self.len(), self.capacity()) {
-            let mut smaller = Self::new();
-            if smaller.try_reserve_exact(2 * self.len()).is_ok() {
-                smaller.append(self);
-                *self = smaller;
+                fn shrink(&mut self) {
+                    let mut smaller = Self::new();
+                    if smaller.try_reserve_exact(2 * self.len()).is_ok() {
+                        smaller.append(self);
+                        *self = smaller;
+                    }
+                }
             }
-        }
-    }
+        )*
+    };
 }
-
-impl<T> Room for VecDeque<T> {
-    #[inline]
-    fn trim(&mut self) {
-        if is_wasteful(self.len(), self.capacity()) {
-            let mut smaller = Self::new();
-            if smaller.try_reserve_exact(2 * self.len()).is_ok() {
-                smaller.append(self);
-                *self = smaller;
-            }
-        }
-    }
-}
+room!(Vec VecDeque);
 
 #[cfg(test)]
 mod tests {

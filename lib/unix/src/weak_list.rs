@@ -4,6 +4,8 @@ use alloc::rc::{Rc, Weak};
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
+use crate::room::Room;
+
 /// Weak references, in the order in which they came. An entry holds the memory of what has ended (not what that
 /// held), which nobody pays for any more, so each that ends says so ([`Self::one_has_ended`]): no more than half of
 /// all have ended, and ending costs the same on the average however many there are.
@@ -60,16 +62,13 @@ impl<T: ?Sized> WeakList<T> {
         }
     }
 
-    /// Lets those go that have ended if they are half of all, and room that is for four times as many.
+    /// Lets those go that have ended if they are half of all, and room that is for many more.
     fn settle(&self, list: &mut Vec<Weak<T>>) {
         if self.ended.get() > 0 && 2 * self.ended.get() >= list.len() {
             list.retain(|one| one.strong_count() > 0);
             self.ended.set(0);
         }
-        if list.capacity() > 4 * list.len() {
-            let room = 2 * list.len();
-            list.shrink_to(room);
-        }
+        if list.is_empty() { list.shrink() } else { list.trim() }
     }
 }
 

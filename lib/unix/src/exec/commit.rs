@@ -70,23 +70,13 @@ pub(super) fn commit(
 
 /// What is needed beside what was built: a table of descriptors, if the process shares its own, and a thread.
 fn prepare(cx: &Cx, built: &Built) -> Result<(Option<Rc<Descriptors>>, MachineThread), Errno> {
-    let own = own_files(cx)?;
+    let own = program::own_table(cx.process, MAX_DESCRIPTORS)?;
     Ok((own, cx.unix.machine.create_thread(built.space.machine())?))
-}
-
-/// A descriptor table of its own, if the process shares it with another.
-fn own_files(cx: &Cx) -> Result<Option<Rc<Descriptors>>, Errno> {
-    let files = cx.process.files.borrow();
-    let shared = Rc::strong_count(&files) > 1;
-    shared.then(|| files.copy(&cx.process.user(), MAX_DESCRIPTORS)).transpose()
 }
 
 /// Gives the process its `own` descriptor table, if it shared one, and closes what exec closes.
 fn close_files(cx: &Cx, own: Option<Rc<Descriptors>>) {
-    if let Some(own) = own {
-        let old = cx.process.files.replace(own);
-        crate::file::release(cx.unix, old);
-    }
+    program::has_table(cx.unix, cx.process, own);
     let files = cx.process.files.borrow().clone();
     let closed = files.exec();
     for open in &closed {

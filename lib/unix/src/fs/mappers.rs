@@ -8,7 +8,7 @@ use crate::mm::AddressSpace;
 use crate::room::Room;
 
 /// Address spaces that have a file mapped, or have had it since they were made, in the order of their addresses. Each
-/// keeps a reference to this and leaves when it ends.
+/// knows of this and leaves when it ends.
 #[derive(Default)]
 pub struct Mappers(RefCell<Vec<Weak<AddressSpace>>>);
 

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::call::{Answer, Cx, Entry, partial};
 use crate::errno::Errno;
-use crate::file;
+use crate::file::{self, Descriptors};
 use crate::fs::{MountSpace, Place};
 use crate::ipc::Ipc;
 use crate::machine::MachineThread;
@@ -69,18 +69,31 @@ fn own_actions(process: &Process) {
     process.actions.replace(Rc::new(own));
 }
 
-/// The process has a descriptor table of its own from now on.
+/// A descriptor table for the process alone, of `most` at most, if it shares its own.
 ///
 /// # Errors
-/// `EMFILE` if it has more than processes may have by now.
-pub fn own_files(unix: &Unix, process: &Process) -> Result<(), Errno> {
-    let shared = Rc::strong_count(&process.files.borrow()) > 1;
-    if shared {
-        let own =
-            process.files.borrow().copy(&process.user(), unix.streams.most_descriptors.get())?;
+/// `EMFILE` if it has more, `ENOMEM`.
+pub fn own_table(process: &Process, most: u64) -> Result<Option<Rc<Descriptors>>, Errno> {
+    let files = process.files.borrow();
+    let shared = Rc::strong_count(&files) > 1;
+    shared.then(|| files.copy(&process.user(), most)).transpose()
+}
+
+/// The process has the table that was made for it from now on.
+pub fn has_table(unix: &Unix, process: &Process, own: Option<Rc<Descriptors>>) {
+    if let Some(own) = own {
         let old = process.files.replace(own);
         file::release(unix, old);
     }
+}
+
+/// The process has a descriptor table of its own from now on.
+///
+/// # Errors
+/// `EMFILE` if it has more than processes may have by now, `ENOMEM`.
+pub fn own_files(unix: &Unix, process: &Process) -> Result<(), Errno> {
+    let own = own_table(process, unix.streams.most_descriptors.get())?;
+    has_table(unix, process, own);
     Ok(())
 }
 

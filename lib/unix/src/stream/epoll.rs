@@ -18,6 +18,7 @@ use crate::call::{Answer, Cx, Stop};
 use crate::errno::Errno;
 use crate::file::{Events, File, Open, Sink, Source};
 use crate::fs::inode::Inode;
+use crate::room::Room;
 use crate::signal::{OnSignal, mask};
 use crate::wait::{Listener, Listening, WaitQueue};
 use crate::weak_list::WeakList;
@@ -140,8 +141,7 @@ impl Epoll {
         let mut list = self.ready.list.borrow_mut();
         if list.capacity() > 2 * items + 16 {
             list.retain(|item| item.strong_count() > 0);
-            let room = 2 * list.len();
-            list.shrink_to(room);
+            list.shrink();
         }
     }
 
