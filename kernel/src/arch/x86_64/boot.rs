@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use super::features::{self, Features};
 use super::mitigations::{self, Choice};
 use super::tables::{self, Frames, KernelTables, Largest};
-use super::{cpu, patch, physmap, pic, serial, timer};
+use super::{apic_kind, cpu, patch, physmap, pic, serial, timer};
 use crate::boot::memory::{PhysicalMemory, Range, Reserved};
 
 /// Where the map of physical memory is now; see [`physical`].
@@ -250,15 +250,16 @@ fn largest_page() -> Largest {
     if has_gib_pages() { Largest::Gib } else { Largest::Mib2 }
 }
 
-/// Chooses what the processor's speculation needs, and does it; returns a line about it.
+/// Chooses what the processor's speculation needs, and does it, together with what else is patched into the kernel's
+/// text (`apics`: of which kind they are); returns a line about it.
 #[must_use]
-pub fn mitigate(choice: Choice) -> mitigations::Summary {
+pub fn mitigate(choice: Choice, apics: apic_kind::Kind) -> mitigations::Summary {
     let (actions, open) = mitigations::plan(&mitigations::facts(), choice);
     // SAFETY: at boot, on the tables of `boot.S`, under which the kernel may write its text;
     // nothing of what is diverted has run.
     unsafe {
         mitigations::apply(actions);
-        patch::divert(features::in_use(), actions);
+        patch::divert(features::in_use(), actions, apics);
     }
     mitigations::Summary(choice, actions, open)
 }

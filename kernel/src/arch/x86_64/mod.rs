@@ -1,5 +1,6 @@
 //! x86-64.
 
+pub mod apic_kind;
 pub mod boot;
 pub mod calls;
 pub mod cpu;

@@ -6,13 +6,16 @@
 //! that is written over it (`divert`). [`apply`] runs once, before the kernel's own page tables make the
 //! text read-only.
 
+use super::apic_kind::Kind;
 use super::features::Features;
 use super::mitigations::Actions;
 
 /// A condition beside [`Actions`]: the processor lacks an instruction of the fast paths, and
 /// all calls take the complete one.
 pub const LACKS_FAST: u32 = 1 << 31;
-const _: () = assert!(Actions::all().bits() & LACKS_FAST == 0);
+/// Another one: local APICs have no page of registers.
+pub const X2APIC: u32 = 1 << 30;
+const _: () = assert!(Actions::all().bits() & (LACKS_FAST | X2APIC) == 0);
 
 /// What the fast paths execute without asking.
 #[cfg(any(test, target_os = "none"))]
@@ -20,8 +23,10 @@ const FAST: Features = Features::FSGSBASE.union(Features::XSAVE);
 
 /// The conditions of diverts that hold.
 #[cfg(any(test, target_os = "none"))]
-fn conditions(features: Features, actions: Actions) -> u64 {
-    u64::from(actions.bits() | if features.contains(FAST) { 0 } else { LACKS_FAST })
+fn conditions(features: Features, actions: Actions, apics: Kind) -> u64 {
+    let lacks = if features.contains(FAST) { 0 } else { LACKS_FAST };
+    let x2 = if apics == Kind::X2 { X2APIC } else { 0 };
+    u64::from(actions.bits() | lacks | x2)
 }
 
 /// A note about a site (`patch_site`).
@@ -90,14 +95,14 @@ unsafe extern "C" {
     static kernel_bases_end: u64;
 }
 
-/// Diverts the code that `actions` need to be diverted, and, without `features` that it needs,
-/// the fast paths.
+/// Diverts the code that `actions` need to be diverted, without `features` that it needs
+/// the fast paths, and, if local `apics` have no page, what writes to it.
 ///
 /// # Safety
 /// Once, while the kernel's text can be written and before any of it runs.
 #[cfg(target_os = "none")]
-pub unsafe fn divert(features: Features, actions: Actions) {
-    let conditions = conditions(features, actions);
+pub unsafe fn divert(features: Features, actions: Actions, apics: Kind) {
+    let conditions = conditions(features, actions, apics);
     let (first, end) = (&raw const kernel_diverts_start, &raw const kernel_diverts_end);
     // SAFETY: the linker script puts the notes between the two symbols, aligned.
     let notes = unsafe { core::slice::from_raw_parts(first, end.offset_from_unsigned(first)) };
@@ -113,7 +118,7 @@ pub unsafe fn divert(features: Features, actions: Actions) {
 /// # Safety
 /// None needed.
 #[cfg(not(target_os = "none"))]
-pub unsafe fn divert(_features: Features, _actions: Actions) {}
+pub unsafe fn divert(_features: Features, _actions: Actions, _apics: Kind) {}
 
 /// Writes `base` wherever the kernel's text has the base of the map of physical memory.
 ///
@@ -176,9 +181,10 @@ mod tests {
     #[test]
     fn fast_paths_are_left_where_an_instruction_is_missing() {
         let needed = FAST | Features::NX;
-        assert_eq!(conditions(needed, Actions::empty()), 0);
+        assert_eq!(conditions(needed, Actions::empty(), Kind::Page), 0);
+        assert_eq!(conditions(needed, Actions::empty(), Kind::X2), X2APIC.into());
         for missing in FAST.iter() {
-            let found = conditions(needed - missing, Actions::VERW);
+            let found = conditions(needed - missing, Actions::VERW, Kind::Page);
             assert_eq!(found, u64::from(LACKS_FAST | Actions::VERW.bits()));
         }
     }

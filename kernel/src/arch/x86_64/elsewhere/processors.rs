@@ -14,6 +14,7 @@ use core::sync::atomic::Ordering;
 
 use super::{replica, seats, visits};
 use crate::arch::x86_64::apic::{self, Message};
+use crate::arch::x86_64::apic_kind::{HIGHEST_NARROW, Kind};
 use crate::arch::x86_64::asm::copy_bytes;
 use crate::arch::x86_64::cpu::ticks;
 use crate::arch::x86_64::errands::{Errand, ask};
@@ -115,7 +116,8 @@ pub fn start_all(madt: Option<&Madt>, trampoline: Range, template: u64) {
 
 /// Starts one of them.
 fn start_one(number: u32, apic: u32, page: u64, template: u64) -> Result<(), Fault> {
-    if apic > 0xFE {
+    let is_paged = apic::kind() == Kind::Page;
+    if apic > HIGHEST_NARROW && is_paged {
         return Err(Fault::Deaf("messages of this kind of APIC"));
     }
     let slot = slot(number);
@@ -218,7 +220,7 @@ extern "C" fn main() -> ! {
     // SAFETY: on the kernel's tables, of which CR3 holds nothing but the address; no page is
     // a user page that the kernel uses.
     let is_alike = unsafe { features::join() };
-    if !is_alike {
+    if !is_alike || !apic::enable() {
         slot.state.store(state::DIFFERS, Ordering::Release);
         stop();
     }
@@ -227,7 +229,6 @@ extern "C" fn main() -> ! {
     pad::init();
     descriptors::join();
     machine_check::init();
-    apic::enable();
     let mut wrong = false;
     features::check(&mut |_| wrong = true);
     let Some(idle) = make_idle(slot) else { stop() };

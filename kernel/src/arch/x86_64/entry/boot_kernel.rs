@@ -4,6 +4,7 @@
 use core::arch::global_asm;
 
 use super::boot_sequence::{self as boot_start, Handover};
+use crate::arch::x86_64::apic_kind::Kind;
 use crate::arch::x86_64::boot::{KERNEL_BASE, PROTOCOL_MULTIBOOT2, PROTOCOL_PVH, STACK_BYTES};
 use crate::arch::x86_64::check::kernel_half;
 use crate::arch::x86_64::cpu::{EXIT_FAILURE, EXIT_PORT};
@@ -14,7 +15,7 @@ use crate::arch::x86_64::percpu::cpu;
 use crate::arch::x86_64::thread::tcbs::TcbRef;
 use crate::arch::x86_64::thread::{current, leave, pad, set_current, special};
 use crate::arch::x86_64::{
-    boot, descriptors, kernel_tables, lines, machine_check, physmap, slots, tick_source,
+    apic, boot, descriptors, kernel_tables, lines, machine_check, physmap, slots, tick_source,
 };
 use crate::boot::madt::Madt;
 use crate::boot::memory::BIOS_CONVENTIONAL;
@@ -94,7 +95,10 @@ fn take() -> Option<u64> {
 fn find_lines(handover: &Handover) {
     let wish = !handover.info.command_line.has_word("noapic");
     match lines::init(handover.madt.as_ref().filter(|_| wish), take) {
-        Ok(inputs) => crate::kprintln!("baton: interrupts: through APICs with {inputs} inputs"),
+        Ok(inputs) => crate::kprintln!(
+            "baton: interrupts: through {}APICs with {inputs} inputs",
+            if apic::kind() == Kind::X2 { "x2" } else { "" }
+        ),
         Err(why) => crate::kprintln!("baton: interrupts: at the 8259s, without APICs: {why}"),
     }
 }

@@ -5,12 +5,13 @@
 use core::fmt::Display;
 
 use crate::arch::clock;
+use crate::arch::x86_64::apic_kind::Kind;
 use crate::arch::x86_64::boot::{self as machine, EarlyMemory, PROTOCOL_MULTIBOOT2, PROTOCOL_PVH};
 use crate::arch::x86_64::cpu::EXIT_FAILURE;
 use crate::arch::x86_64::machine as machine_facts;
 use crate::arch::x86_64::mitigations::Choice;
 use crate::arch::x86_64::tables::{Frames, KernelTables};
-use crate::arch::x86_64::{features, place, random};
+use crate::arch::x86_64::{apic, features, place, random};
 use crate::boot::image::{Image, SERVERS, Seal, Server};
 use crate::boot::info::{BootInfo, LoaderError};
 use crate::boot::madt::{self, Madt};
@@ -22,6 +23,9 @@ use crate::{arch, kip, kprintln};
 
 /// The word on the command line that keeps everything at its first place.
 const FIXED: &str = "nokaslr";
+/// Word of the command line: local APICs without a page are used if they are there. They are anyway where firmware has
+/// switched to them, or a processor's number is too high for others.
+const X2APIC: &str = "x2apic";
 
 /// What booting leaves to the kernel proper.
 #[derive(Clone, Debug)]
@@ -72,8 +76,10 @@ pub unsafe fn start(protocol: u32, information: u32) -> Handover {
         kprintln!("baton: the boot loader's framebuffer cannot be as it says: {defect}");
     }
     let madt = read_acpi(&memory, &info);
+    let numbers = madt.iter().flat_map(|madt| madt.processors.as_slice()).map(|one| one.apic);
+    apic::settle(numbers, info.command_line.has_word(X2APIC).then_some(Kind::X2));
     let choice = Choice::read(info.command_line.option("mitigations"));
-    kprintln!("baton: {}", machine::mitigate(choice));
+    kprintln!("baton: {}", machine::mitigate(choice, apic::kind()));
     let (plan, seal) = find_places(&memory, &info);
     load(&mut memory, &mut info, &plan, &seal);
     let frames = Frames::new(&mut memory, plan.tables);
