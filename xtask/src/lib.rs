@@ -2,6 +2,7 @@
 //! programs, lays out boot images, starts the emulator. `xtask/lab` has the other verbs.
 #![forbid(unsafe_code)]
 
+pub mod bochs;
 pub mod build;
 pub mod cli;
 pub mod compose;

@@ -7,6 +7,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 
+use crate::bochs;
 use crate::compose::Bootable;
 use crate::ui;
 use crate::workspace::Workspace;
@@ -137,6 +138,8 @@ pub enum Boot {
     Iso(PathBuf),
     /// GRUB on a CD, started by UEFI.
     Uefi(PathBuf),
+    /// GRUB on a CD, started by the BIOS of the second emulator ([`crate::bochs`]).
+    Bochs(PathBuf),
 }
 
 /// Where the serial port goes.
@@ -163,6 +166,10 @@ fn is_network_card(device: &str) -> bool {
 /// # Errors
 /// A sentence when the firmware is missing.
 pub fn command(boot: &Boot, options: &Options, console: Console<'_>) -> Result<Command> {
+    if let Boot::Bochs(iso) = boot {
+        ensure!(matches!(console, Console::Pipe), "Bochs has its serial port at a pipe only");
+        return bochs::command(iso, options, &iso.with_extension("bochs"));
+    }
     let mut qemu = Command::new(QEMU);
     let accelerator = if options.in_turns { "tcg,thread=single" } else { "tcg" };
     qemu.args(["-accel", accelerator, "-cpu", &options.cpu]);
@@ -208,7 +215,7 @@ fn media(qemu: &mut Command, boot: &Boot, options: &Options) -> Result<()> {
                 qemu.arg("-append").arg(options.kernel_args.join(" "));
             }
         }
-        Boot::Iso(iso) => {
+        Boot::Iso(iso) | Boot::Bochs(iso) => {
             qemu.args(["-boot", "d", "-cdrom"]).arg(iso);
         }
         Boot::Uefi(iso) => {

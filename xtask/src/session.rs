@@ -126,6 +126,15 @@ impl Session {
 
     /// Waits until the machine ends by itself, showing complete lines to `watch`.
     pub fn wait_for_end(&mut self, mut watch: impl FnMut(&str)) -> Ended {
+        let ended = self.wait_for_line(|line| {
+            watch(line);
+            false
+        });
+        ended.unwrap_or(Ended::TimedOut)
+    }
+
+    /// Waits until `is_last` finds a complete line to be the last one that matters (`None`), or the machine ends.
+    pub fn wait_for_line(&mut self, mut is_last: impl FnMut(&str) -> bool) -> Option<Ended> {
         let mut seen = 0;
         loop {
             let ended = self.pump().err();
@@ -136,11 +145,10 @@ impl Session {
             };
             // Only what is new: a reader that is slow stops the machine's console.
             let text = String::from_utf8_lossy(&fresh[..complete]).replace('\r', "");
-            text.lines().for_each(&mut watch);
-            seen += complete;
-            if let Some(ended) = ended {
+            if text.lines().any(&mut is_last) || ended.is_some() {
                 return ended;
             }
+            seen += complete;
         }
     }
 
@@ -195,6 +203,19 @@ mod tests {
         let next = session.wait_for(behind("got <help>"), at).unwrap();
         assert!(next > at);
         assert_eq!(session.wait_for_end(|_| ()), Ended::Exited(Exit::Success));
+    }
+
+    #[test]
+    fn a_machine_is_left_when_it_has_said_all() {
+        let mut session = shell("printf 'a\\ntests done\\n'; exec sleep 60", 30_000);
+        let mut lines = Vec::new();
+        let ended = session.wait_for_line(|line| {
+            lines.push(line.to_owned());
+            line == "tests done"
+        });
+        assert_eq!((ended, lines.len()), (None, 2));
+        let mut session = shell("echo a; exit 35", 10_000);
+        assert_eq!(session.wait_for_line(|_| false), Some(Ended::Exited(Exit::Failure)));
     }
 
     #[test]

@@ -6,9 +6,7 @@
 //! number of weights, weights, by how much times are stretched. Missing weights are those of the default. Exhausting, as
 //! text: a line `exhaust!`, then a line `short` or `long`.
 
-use bootcfg::{Kind, records};
-use runtime::window::Window;
-use runtime::{kip, sigma0};
+use root_harness::file::File;
 
 use crate::exhaust::Length;
 use crate::hostile::{ACTIONS, DEFAULT_WEIGHTS};
@@ -50,24 +48,10 @@ impl Default for Config {
     }
 }
 
-/// The module's memory.
-struct File {
-    window: Window,
-    /// Where in the window it begins, and its size, bytes.
-    start: u64,
-    size: u64,
-}
-
-impl File {
-    fn word(&self, index: u64) -> u64 {
-        if index * 8 < self.size { self.window.read(self.start + index * 8) } else { 0 }
-    }
-}
-
 /// Reads the module.
 #[must_use]
 pub fn read() -> Task {
-    let Some(file) = module() else { return Task::Fuzz(Config::default()) };
+    let Some(file) = File::first() else { return Task::Fuzz(Config::default()) };
     match file.word(0) {
         MAGIC => Task::Fuzz(fuzzing(&file)),
         EXHAUST => {
@@ -88,31 +72,4 @@ fn fuzzing(file: &File) -> Config {
     }
     config.slack = file.word(5 + count).max(1);
     config
-}
-
-/// The first raw module of the boot image.
-fn module() -> Option<File> {
-    let at = kip::get().bootinfo();
-    let first = at & !0xFFF;
-    // Its first page says how many there are.
-    let head = sigma0::range(first, first + 4096)?;
-    let offset = at - first;
-    let size = head.read(offset + 16).min(1 << 16);
-    let rest = first + 4096;
-    let more = if at + size > rest { sigma0::range(rest, at + size) } else { None };
-    let read = |byte: u64| match (offset + byte, &more) {
-        (place, _) if place < 4096 => head.read(place),
-        (place, Some(window)) if place - 4096 < window.bytes() => window.read(place - 4096),
-        _ => 0,
-    };
-    let mut found = None;
-    let walked = records(read, |record| {
-        if let Kind::Module { start, size } = record.kind {
-            found = found.or(Some((start, size)));
-        }
-    });
-    let (start, size) = walked.ok().and(found)?;
-    let page = start & !0xFFF;
-    let window = sigma0::range(page, start + size)?;
-    Some(File { window, start: start - page, size })
 }

@@ -10,6 +10,9 @@ use abi::ThreadId;
 use runtime::syscall::{self, ThreadRegisters};
 use runtime::utcb;
 
+/// RFLAGS.RF: a processor sets it in what it saves of a fault (Intel SDM 3B, 17.3.1.1); QEMU does not.
+pub const RESUME_FLAG: u64 = 1 << 16;
+
 /// Reads the word at `address`.
 #[must_use]
 pub fn read(address: u64) -> u64 {

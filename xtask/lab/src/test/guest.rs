@@ -25,6 +25,8 @@ use crate::workspace::Workspace;
 
 /// The line with which a guest says that all its tests were run.
 const CLOSING_LINE: &str = "tests done";
+/// The verdict on a test that the machine's list of skips names, with the reason; it counts nowhere.
+const SKIPPED: &str = "skipped";
 /// Lines of a failed run's console that are shown.
 const SHOWN_LINES: usize = 30;
 
@@ -50,6 +52,7 @@ pub fn suite(
         }
         BootKind::Iso => Boot::Iso(iso.clone()),
         BootKind::Uefi => Boot::Uefi(iso.clone()),
+        BootKind::Bochs => Boot::Bochs(iso.clone()),
     };
     if run.boot != BootKind::Pvh {
         step.say("writing the CD image");
@@ -105,13 +108,16 @@ fn judge(
         outcome.failures.push(why);
         return Ok(outcome);
     }
+    let leaves = run.boot == BootKind::Bochs;
     let ended = (run.cases || run.exit.is_some()).then(|| {
-        session.wait_for_end(|line| {
+        session.wait_for_line(|line| {
             if let Some((name, _)) = case(line) {
                 step.say(name.to_owned());
             }
+            leaves && is_closing(line)
         })
     });
+    let ended = ended.flatten();
     Ok(verdict(run, &session.transcript(), ended, limit))
 }
 
@@ -159,9 +165,7 @@ fn converse(
 /// asked to end).
 fn verdict(run: &Run, transcript: &str, ended: Option<Ended>, limit: Duration) -> Outcome {
     let mut outcome = if run.cases { read_cases(transcript) } else { Outcome::default() };
-    // A task's lines by way of the root task begin with its name.
-    let closing = |line: &str| line.rsplit(": ").next().is_some_and(|end| end == CLOSING_LINE);
-    let closed = transcript.lines().any(|line| closing(line.trim()));
+    let closed = transcript.lines().any(is_closing);
     if run.cases && !closed {
         let how = ended.map_or_else(String::new, |ended| ended.sentence(limit));
         let during =
@@ -195,6 +199,12 @@ fn verdict(run: &Run, transcript: &str, ended: Option<Ended>, limit: Duration) -
     outcome
 }
 
+/// Whether a guest says with `line` that all its tests were run. A task's lines by way of the root task begin with
+/// its name.
+fn is_closing(line: &str) -> bool {
+    line.trim().rsplit(": ").next().is_some_and(|end| end == CLOSING_LINE)
+}
+
 /// `test NAME ... VERDICT`, anywhere in a line.
 fn case(line: &str) -> Option<(&str, &str)> {
     let start = line.find("test ").filter(|at| *at == 0 || line.as_bytes()[at - 1] == b' ')?;
@@ -208,6 +218,7 @@ fn read_cases(transcript: &str) -> Outcome {
     for (name, verdict) in transcript.lines().filter_map(case) {
         match verdict {
             "ok" => outcome.passed += 1,
+            SKIPPED => {}
             _ if verdict.starts_with("FAILED") => {
                 let why = verdict["FAILED".len()..].trim_start_matches([':', ' ']);
                 let why = if why.is_empty() { "no reason given" } else { why };
@@ -222,7 +233,7 @@ fn read_cases(transcript: &str) -> Outcome {
 /// The test that was begun last and has no verdict.
 fn open_case(transcript: &str) -> Option<&str> {
     let (name, verdict) = transcript.lines().filter_map(case).next_back()?;
-    (verdict != "ok" && !verdict.starts_with("FAILED")).then_some(name)
+    (!matches!(verdict, "ok" | SKIPPED) && !verdict.starts_with("FAILED")).then_some(name)
 }
 
 /// The end of a console.
@@ -260,6 +271,14 @@ mod tests {
     }
 
     const LIMIT: Duration = Duration::from_secs(5);
+
+    #[test]
+    fn what_is_skipped_counts_nowhere() {
+        let outcome = read_cases("test a ... ok\ntest b ... skipped\n");
+        assert_eq!((outcome.passed, outcome.failures.len()), (1, 0));
+        assert_eq!(open_case("test b ... skipped\n"), None);
+        assert_eq!(read_cases("test b ... skips\n").failures.len(), 1);
+    }
 
     #[test]
     fn cases_are_counted_one_by_one() {

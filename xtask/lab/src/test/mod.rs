@@ -8,6 +8,7 @@ mod host;
 mod lanes;
 mod open;
 mod picture;
+mod refused;
 mod riscv;
 mod sdk;
 mod spec;
@@ -146,7 +147,11 @@ fn machines<'a>(
     options: &Options,
     ring: Ring,
 ) -> Vec<Job<'a>> {
-    let runs = spec.runs.iter().filter(|run| run.ring == ring && options.wants(&run.name));
+    let is_wanted = |run: &&spec::Run| match run.named {
+        true => options.filter.as_ref() == Some(&run.name),
+        false => options.wants(&run.name),
+    };
+    let runs = spec.runs.iter().filter(|run| run.ring == ring).filter(is_wanted);
     let show = options.show;
     let job = |run: &'a spec::Run| {
         Job::new(move |composer, report| {
@@ -155,7 +160,8 @@ fn machines<'a>(
         .limit(run.seconds)
         .alone(run.cpus > 1 && !run.icount)
     };
-    let is_blind = |run: &spec::Run| run.assertions || run.name == MOVED;
+    let is_blind =
+        |run: &spec::Run| run.assertions || run.name == MOVED || run.boot == spec::BootKind::Bochs;
     runs.filter(|run| !(is_watched() && is_blind(run))).map(job).collect()
 }
 

@@ -9,13 +9,11 @@ use serde::Deserialize;
 
 use super::Ring;
 use super::damage::Damage;
+use super::refused::Refused;
 use crate::compose::Selection;
 use crate::linux::Wishes;
 use crate::machine;
 use crate::workspace::Workspace;
-
-/// What the kernel's sentences about boot images begin with.
-const REFUSAL: &str = "baton: boot image refused: ";
 
 /// The whole file.
 #[derive(Debug, Default, Deserialize)]
@@ -26,27 +24,6 @@ pub struct Spec {
     pub runs: Vec<Run>,
     /// Boot images that are refused; each becomes a run.
     refused: Option<Refused>,
-}
-
-/// Boot images with something wrong in them.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Refused {
-    /// The system they would be without it.
-    system: String,
-    /// What is wrong, and what the kernel says.
-    cases: Vec<Case>,
-}
-
-/// One of them.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Case {
-    name: String,
-    #[serde(default)]
-    damage: Vec<Damage>,
-    cut: Option<usize>,
-    says: String,
 }
 
 /// How a run is booted.
@@ -60,6 +37,8 @@ pub enum BootKind {
     Iso,
     /// A CD, UEFI.
     Uefi,
+    /// A CD, BIOS, in the second emulator; it is left behind the closing line.
+    Bochs,
 }
 
 /// How the machine has to end.
@@ -155,6 +134,9 @@ pub struct Run {
     /// its first instruction; then the machine runs on by itself.
     #[serde(default)]
     pub tamper: Vec<String>,
+    /// It takes long: only if it is asked for by its name.
+    #[serde(default)]
+    pub named: bool,
     /// Time limit, seconds.
     pub seconds: u64,
     /// The guest reports single tests (`test NAME ... ok`) and `tests done`.
@@ -170,15 +152,15 @@ pub struct Run {
     pub dialogue: Vec<Step>,
 }
 
-const fn default_memory() -> u32 {
+pub(super) const fn default_memory() -> u32 {
     512
 }
 
-fn default_cpu() -> String {
+pub(super) fn default_cpu() -> String {
     machine::DEFAULT_CPU.to_owned()
 }
 
-const fn one() -> u32 {
+pub(super) const fn one() -> u32 {
     1
 }
 
@@ -198,7 +180,7 @@ impl Spec {
     fn parse(text: &str) -> Result<Self> {
         let mut spec: Self = toml::from_str(text)?;
         if let Some(refused) = spec.refused.take() {
-            spec.runs.extend(refused.cases.into_iter().map(|case| case.run(&refused.system)));
+            spec.runs.extend(refused.runs());
         }
         for (index, run) in spec.runs.iter().enumerate() {
             run.check()?;
@@ -207,40 +189,6 @@ impl Spec {
             }
         }
         Ok(spec)
-    }
-}
-
-impl Case {
-    /// The machine on which `system` is damaged and refused.
-    fn run(self, system: &str) -> Run {
-        Run {
-            name: format!("refused-{}", self.name),
-            ring: Ring::Emulator,
-            system: Some(system.to_owned()),
-            root: None,
-            sigma0: None,
-            exec: None,
-            share: None,
-            modules: Vec::new(),
-            programs: Vec::new(),
-            damage: self.damage,
-            cut: self.cut,
-            boot: BootKind::Pvh,
-            memory: default_memory(),
-            cpus: one(),
-            cpu: default_cpu(),
-            devices: Vec::new(),
-            icount: false,
-            assertions: false,
-            without: Vec::new(),
-            kernel_args: Vec::new(),
-            tamper: Vec::new(),
-            seconds: 60,
-            cases: false,
-            open: None,
-            exit: Some(ExpectedExit::Failure),
-            dialogue: vec![Step::Expect(REFUSAL.to_owned()), Step::Expect(self.says)],
-        }
     }
 }
 
