@@ -212,14 +212,20 @@ fn can_come(thread: TcbRef) -> bool {
 
 /// Shows the shadow of `thread` on processor `number`; what its space is entered with there.
 fn place(number: u32, seat: usize, thread: TcbRef) -> Option<RootWord> {
-    let root = visits::room(number, thread.space()?)?;
+    let space = thread.space()?;
     // At a number there is never a shadow of another: whoever chose the id that is compared could
     // make it seem to wait.
     let shadow = visits::shadow(number, seat);
     shadow.id.set(thread.id.get());
     rendezvous::forbid_armed(shadow);
     rendezvous::set_busy(shadow, Busy::Halted);
-    visits::show(number, seat, thread.id.get().number()).then_some(root)
+    // A room comes last: the processor looks at the tables of all that have one, and those of a space of which nobody
+    // comes are not kept for it.
+    if visits::show(number, seat, thread.id.get().number()) {
+        visits::room(number, space)
+    } else {
+        None
+    }
 }
 
 /// Fills the shadows of those who are out; nobody meets the others.

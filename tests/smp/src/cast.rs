@@ -89,6 +89,10 @@ pub enum Part {
     Ship,
     /// Receives those.
     Take,
+    /// Receives a message, and then calls its partner for ever.
+    Relay,
+    /// Receives a message, and then reads for ever where it is told to, or a port, and counts.
+    Probe,
 }
 
 /// A thread of the root task's.
@@ -117,6 +121,18 @@ impl Actor {
         Self::start_in(place, part, number, made).with_pages()
     }
 
+    /// As [`Self::start_apart`], or beside `first`, with a number that is far from those of all other places.
+    pub fn start_far(place: usize, part: Part, number: u32, first: Option<&Self>) -> Self {
+        const FAR: u32 = 1 << 9;
+        let (near, root) = (STAGE.next_id(place), ThreadId::ROOT);
+        let id = ThreadId::global(near.number() + FAR * (place as u32 + 1), near.version());
+        let made = |id| match first {
+            None => make_space(id, location(place)),
+            Some(first) => kernel::create_active(id, first.id, root, root, location(place)),
+        };
+        Self::start_as(id, place, part, number, made).with_pages()
+    }
+
     /// Answers its first faults.
     fn with_pages(self) -> Self {
         let actor = self;
@@ -143,7 +159,16 @@ impl Actor {
         number: u32,
         make: impl FnOnce(ThreadId) -> Result<(), CallError>,
     ) -> Self {
-        let id = STAGE.next_id(place);
+        Self::start_as(STAGE.next_id(place), place, part, number, make)
+    }
+
+    fn start_as(
+        id: ThreadId,
+        place: usize,
+        part: Part,
+        number: u32,
+        make: impl FnOnce(ThreadId) -> Result<(), CallError>,
+    ) -> Self {
         PARTS[place].store(part as u64, Ordering::Relaxed);
         COUNTS[place].store(0, Ordering::Relaxed);
         assert!(make(id).is_ok(), "the kernel makes no thread");
@@ -248,7 +273,9 @@ fn talk_alone(part: u64, place: usize, count: &AtomicU64) -> ! {
         25 => visits::call(place, count),
         26 => moves::delete_partner(partner(place), count),
         27 => strings::ship(partner(place), count),
-        _ => strings::take(count),
+        28 => strings::take(count),
+        29 => tables::relay(partner(place)),
+        _ => tables::probe(place, count),
     }
 }
 

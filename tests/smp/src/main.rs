@@ -34,7 +34,7 @@ boot_entry!(main);
 const CALLS: u64 = 1_000;
 
 /// What is tested, and its name.
-const TESTS: [Test; 64] = [
+const TESTS: [Test; 65] = [
     ("the_interface_page_counts_the_processors", told),
     ("user_code_runs_elsewhere", parallel),
     ("a_server_elsewhere_answers", served),
@@ -44,6 +44,7 @@ const TESTS: [Test; 64] = [
     ("a_page_is_gone_elsewhere_when_unmap_returns", unmapped),
     ("a_table_is_gone_elsewhere_when_unmap_returns", tables::far),
     ("a_task_has_its_ports_elsewhere", tables::ports),
+    ("nobody_has_the_ports_of_who_has_no_place_there", tables::ports_of_others),
     ("who_takes_pages_back_all_the_time_stops_nobody", flooded),
     ("who_goes_to_a_processor_that_rests_leaves_the_kernel", rested),
     ("hogs_share_a_processor", shared),

@@ -1,8 +1,8 @@
 //! Tables that change while whoever uses them stands still elsewhere (docs/decisions/0108).
 
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU64, Ordering};
 
-use abi::{Fpage, MapItem, Rights, Time};
+use abi::{Fpage, MapItem, Rights, ThreadId, Time};
 use root_harness::{Verdict, verdict};
 use runtime::{Msg, ipc, sigma0};
 
@@ -71,4 +71,68 @@ pub fn ports() -> Verdict {
     reads.stop();
     computes.stop();
     verdict(run, "it does not read the port while this one runs")
+}
+
+/// Calls `partner` for ever, when it has been called itself.
+pub fn relay(partner: ThreadId) -> ! {
+    let _ = ipc::wait(Time::NEVER);
+    loop {
+        let _ = ipc::call(partner, &Msg::default());
+    }
+}
+
+/// Reads where the thread at `place` is told to, or the port if that is nowhere, when it has been called.
+pub fn probe(place: usize, count: &AtomicU64) -> ! {
+    let _ = ipc::wait(Time::NEVER);
+    loop {
+        let _ = match OWN_ADDRESSES[place].load(Ordering::Relaxed) {
+            0 => machine::read_port(PORT),
+            address => machine::read(address),
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Whether `actor` counts while this thread sleeps.
+fn runs_on(actor: &Actor) -> bool {
+    let before = actor.count();
+    (0..20).any(|_| {
+        ipc::sleep(5_000);
+        actor.count() > before + 2
+    })
+}
+
+/// Of four threads whose numbers are far from each other three have a place there: the space of the fourth, which
+/// has ports by then, is none of those whose tables are looked at when they have stood still.
+pub fn ports_of_others() -> Verdict {
+    let go = |address| OWN_ADDRESSES[0].store(address, Ordering::Relaxed);
+    let near = &raw const OWN_ADDRESSES as u64;
+    go(near);
+    verdict(sigma0::ports(PORT, 0), "the port is not to be had")?;
+    let page = sigma0::memory(None, 12).ok_or("no page")?;
+    let first = Actor::start_far(0, Part::Probe, 1, None);
+    Actor::calls(1, &first);
+    let second = Actor::start_far(1, Part::Relay, 1, Some(&first));
+    Actor::calls(2, &second);
+    let third = Actor::start_far(2, Part::Relay, 1, Some(&first));
+    Actor::calls(3, &third);
+    let other = Actor::start_far(3, Part::Relay, 1, None);
+    ipc::send(other.id, &Msg::default()).map_err(|_| "it does not wait")?;
+    verdict(runs_on(&first), "they do not call each other")?;
+    go(FAR);
+    give(&first, page.base())?;
+    go(near);
+    verdict(runs_on(&first), "it does not read its page")?;
+    // The other space gets a bitmap of its own, and the tables of the first one change.
+    let reads = Actor::start_beside(4, Part::ReadPort, 0, &other);
+    let port = Msg::default().map(MapItem::map(Fpage::io(PORT, 0), 0));
+    ipc::send(reads.id, &port).map_err(|_| "it does not ask for the port")?;
+    verdict(runs_on(&reads), "it does not read its port")?;
+    reads.stop();
+    machine::flush(Fpage::memory(page.base(), 12, Rights::RWX));
+    verdict(runs_on(&first), "it does not go on")?;
+    go(0);
+    let fault = ipc::receive(first.id, SOON);
+    [other, third, second, first].iter().for_each(Actor::stop);
+    verdict(fault.is_ok(), "it reads a port that is another space's")
 }
