@@ -268,14 +268,15 @@ fn copy_records(number: u32, party: &Party) {
         let Some((own, _)) = party.members().find(|(_, member)| *member == client) else {
             continue;
         };
+        let shadow = visits::shadow(number, seat);
+        // One that waits would make the party seem less urgent than it is, copy or not: it has come along as one of
+        // this priority, and would be called back for somebody who may not come before it.
+        host.priority.set(procedure_calls::priority(host));
+        shadow.priority.set(host.priority.get());
         let Some(page) = party.seats.linkages(number, own) else { continue };
         let Some(copy) = page.beside(record) else { continue };
         procedure_calls::copy(record, copy, host, client);
-        let shadow = visits::shadow(number, seat);
         shadow.linkage.set(copy.word());
-        // One that waits would make the party seem less urgent than it is.
-        host.priority.set(procedure_calls::priority(host));
-        shadow.priority.set(host.priority.get());
         visits::shadow(number, own).linkages.set(page.word());
     }
 }

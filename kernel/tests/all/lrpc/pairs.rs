@@ -154,6 +154,38 @@ fn a_visit_there_has_its_callers_priority() {
     });
 }
 
+/// The same where the client cannot pay for a copy of its record: whoever waits for the processor, and is more urgent than
+/// the host was, does not call the two back, or the way out of the kernel would have no end.
+#[test]
+fn a_host_without_a_copy_has_its_callers_priority() {
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let play = Play::new();
+        let token = bind(play.client, play.clerk, 2);
+        move_there(&[play.client, play.hosts[0]]);
+        let (quota, host) = (play.spaces[0].quota(), play.hosts[0]);
+        // One for its seat.
+        let rest = quota.limit() - quota.used() - 1;
+        quota.transfer(play.spaces[1].quota(), rest).expect("it has it");
+        for _ in 0..3 {
+            assert_eq!(calls_there(play.client, token, 0), Way::ComesHere);
+            assert_eq!(returns_there(host, play.clerk.id.get()), Way::ComesHere);
+        }
+        idle();
+        elsewhere::recall(play.client);
+        set_priority(play.client, 130);
+        let other = thread(play.spaces[1], 9, ThreadId::NIL);
+        set_priority(other, 120);
+        move_there(&[other]);
+        assert!(rendezvous::is_seated(host), "it goes with its client");
+        assert_eq!(host.priority.get(), 130);
+        checked();
+        tell.send(()).expect("somebody listens");
+    });
+    let patience = std::time::Duration::from_secs(20);
+    told.recv_timeout(patience).expect("they go, and the kernel is left");
+}
+
 /// Whom a client has called otherwise meanwhile does not part it from its host.
 #[test]
 fn a_call_is_its_last_one() {
