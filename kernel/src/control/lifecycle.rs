@@ -10,6 +10,7 @@ use abi::{CallError, ThreadId, utcb};
 use super::version;
 use crate::arch::{self, phys_to_virt};
 use crate::ipc::{cancel, receive, sweep, wait};
+use crate::sched::leaving::wants_to_leave;
 use crate::space::SpaceRef;
 use crate::thread::part::Part;
 use crate::thread::rendezvous::{self, Busy};
@@ -124,6 +125,10 @@ pub fn change_id(thread: TcbRef, id: ThreadId) {
     }
     if let Some(utcb) = Utcb::of(thread) {
         utcb.set_word(utcb::MY_GLOBAL_ID, id.0);
+    }
+    if thread.is_elsewhere() {
+        // It has been noted under its old name.
+        wants_to_leave(thread);
     }
     sweep::id_lost();
 }

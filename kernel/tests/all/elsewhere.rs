@@ -295,3 +295,23 @@ fn who_is_called_back_all_the_time_runs_at_home() {
     assert!(visits::interrupts() < 40);
     sound();
 }
+
+/// Who gets another name goes on there, whoever runs here.
+#[test]
+fn who_gets_another_name_goes_on_there() {
+    wherever(|far| {
+        let world = world();
+        go(&world, world.one);
+        if far > 0 {
+            let _ = accept(1);
+        }
+        if far > 1 {
+            enter(1, PAGE_FAULT);
+        }
+        let id = crate::common::clan::id(world.one.id.get().number(), 2);
+        kernel::control::lifecycle::change_id(world.one, id);
+        comers::look();
+        assert!(world.one.is_away(), "it goes again");
+        sound();
+    });
+}
