@@ -68,9 +68,12 @@ pub fn wants_nothing_here(thread: TcbRef) -> bool {
 #[must_use]
 pub fn leave(mut next: TcbRef) -> TcbRef {
     while wants_nothing_here(next) {
-        if !may_go(next) {
-            // It goes on here, where its current word would not be looked at.
+        let scheduler = &cpu().scheduler;
+        if !may_go(next) && scheduler.leaving.keep(next.id.get()) {
+            // It goes on here, where its current word would not be looked at, until a tick finds that it may leave:
+            // by then it may be waiting behind somebody more urgent.
             local::disarm(next);
+            scheduler.wakeup.look_again();
             break;
         }
         send(next);
@@ -144,7 +147,7 @@ pub fn advance(number: u32, other: &Other) {
     if other.rests() {
         // The next tick looks whether that is over.
         if let Some(first) = other.first() {
-            cpu().scheduler.leaving.add(first.id.get());
+            let _ = cpu().scheduler.leaving.keep(first.id.get());
             cpu().scheduler.wakeup.look_again();
         }
         return;

@@ -39,11 +39,13 @@ pub fn look() {
     advance_all();
 }
 
-/// `thread` leaves, or is looked at again later.
+/// `thread` leaves, or is looked at again later. If that cannot be remembered it waits for its processor.
 fn look_at(thread: TcbRef) {
-    if !leaves(thread) {
-        cpu().scheduler.leaving.add(thread.id.get());
-    } else if thread != thread::current() {
+    let is_current = thread == thread::current();
+    if !leaves(thread) && (cpu().scheduler.leaving.keep(thread.id.get()) || is_current) {
+        return;
+    }
+    if !is_current {
         send(thread);
     } else if thread.resume.get() == Resume::Frame {
         // Its registers may not be saved yet: it leaves by the switch.

@@ -26,6 +26,8 @@ pub fn look_soon() {
 
 /// How many threads are remembered that may leave before somebody picks them.
 const PLACES: usize = 16;
+/// How many of them may be of processors that take nobody for now.
+const MOST_KEPT: usize = PLACES / 2;
 
 /// The ids of threads that have become ready here and go on elsewhere: nobody has to pick them
 /// for that. If there are too many, or one has gone, that changes nothing but the time at which
@@ -47,6 +49,18 @@ impl Leaving {
             place.set(id);
             self.count.set(self.count.get() + 1);
         }
+    }
+
+    /// The thread `id`, whose processor takes nobody for now, is to be looked at again, if it can be remembered and
+    /// leaves room for others, whose processors do.
+    #[must_use]
+    pub fn keep(&self, id: ThreadId) -> bool {
+        let count = self.count.get();
+        let is_known = self.ids.iter().take(count).any(|known| known.get() == id);
+        if !is_known && count < MOST_KEPT {
+            self.add(id);
+        }
+        is_known || count < MOST_KEPT
     }
 
     /// Those who are there now, who are taken out; meanwhile whoever has been taken may be added again.

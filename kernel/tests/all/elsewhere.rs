@@ -296,6 +296,17 @@ fn who_is_called_back_all_the_time_runs_at_home() {
     sound();
 }
 
+/// Makes processor 1 rest, on which nobody is: `thread` goes there, and its tables change too often.
+fn tire(world: &World, thread: TcbRef) {
+    go(world, thread);
+    let space = thread.space().expect("it has one");
+    for _ in 0..20 {
+        kernel::mem::quiesce::quiet(space);
+        comers::look();
+    }
+    assert!(thread.is_ready(), "it goes on here meanwhile");
+}
+
 /// Who gets another name goes on there, whoever runs here.
 #[test]
 fn who_gets_another_name_goes_on_there() {
@@ -314,4 +325,41 @@ fn who_gets_another_name_goes_on_there() {
         assert!(world.one.is_away(), "it goes again");
         sound();
     });
+}
+
+/// Who has gone on here, for its processor rested, and lost the processor to somebody more urgent leaves when its own
+/// takes it again.
+#[test]
+fn who_has_gone_on_here_leaves_when_its_processor_has_rested() {
+    let world = world();
+    go(&world, world.one);
+    let _ = accept(1);
+    enter(1, PAGE_FAULT);
+    comers::look();
+    tire(&world, world.two);
+    // Its entry is made, and is over.
+    world.one.resume.set(Resume::Frame);
+    assert!(elsewhere::leave(world.one) == world.one, "the processor rests");
+    kernel::arch::clock::PAGE.offset_us.fetch_add(10_000, core::sync::atomic::Ordering::Relaxed);
+    assert!(!cpu().scheduler.leaving.is_empty(), "the tick looks");
+    comers::look();
+    assert!(world.one.is_away() && world.two.is_away());
+    sound();
+}
+
+/// However often somebody becomes ready whose processor rests, others are remembered.
+#[test]
+fn who_cannot_leave_keeps_nobody_from_it() {
+    let world = world();
+    set_processors(3);
+    tire(&world, world.one);
+    for _ in 0..20 {
+        make_ready(world.one);
+        comers::look();
+    }
+    assert!(world.one.is_ready(), "its processor rests");
+    place(&world, world.two, 2).expect("the root task may");
+    comers::look();
+    assert!(accept(2).is_some(), "its processor is free");
+    sound();
 }
