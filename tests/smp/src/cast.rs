@@ -8,7 +8,7 @@ use root_harness::{Places, local, location};
 use runtime::space::Fault;
 use runtime::{Msg, ipc, kernel, schedule};
 
-use crate::{alone, hidden, machine, moves, strings, tables, visits};
+use crate::{alone, hidden, machine, moves, strings, tables, talks, visits};
 
 /// Threads there can be.
 pub const PLACES: usize = 9;
@@ -93,6 +93,8 @@ pub enum Part {
     Relay,
     /// Receives a message, and then reads for ever where it is told to, or a port, and counts.
     Probe,
+    /// Gives its seat up, calls its partner, which gives it another one, and computes for a while, for ever, and counts.
+    Reseat,
 }
 
 /// A thread of the root task's.
@@ -275,7 +277,8 @@ fn talk_alone(part: u64, place: usize, count: &AtomicU64) -> ! {
         27 => strings::ship(partner(place), count),
         28 => strings::take(count),
         29 => tables::relay(partner(place)),
-        _ => tables::probe(place, count),
+        30 => tables::probe(place, count),
+        _ => talks::reseat(place, count),
     }
 }
 
@@ -303,7 +306,7 @@ fn make_space(id: ThreadId, location: u64) -> Result<(), CallError> {
 }
 
 /// One call, whose answer is looked at. A partner that is gone answers nothing.
-fn talk(place: usize, count: &AtomicU64) {
+pub fn talk(place: usize, count: &AtomicU64) {
     let round = count.load(Ordering::Relaxed);
     let to = ThreadId(PARTNERS[place].load(Ordering::Relaxed));
     let answer = ipc::call(to, &Msg::default().words(&[round]));

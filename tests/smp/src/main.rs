@@ -34,7 +34,7 @@ boot_entry!(main);
 const CALLS: u64 = 1_000;
 
 /// What is tested, and its name.
-const TESTS: [Test; 65] = [
+const TESTS: [Test; 66] = [
     ("the_interface_page_counts_the_processors", told),
     ("user_code_runs_elsewhere", parallel),
     ("a_server_elsewhere_answers", served),
@@ -77,6 +77,7 @@ const TESTS: [Test; 65] = [
     ("somebody_computes_beside_those_who_talk", talks::beside),
     ("a_string_from_there_is_refused_here", talks::spelt),
     ("who_is_nobody_there_gets_no_message", talks::forged),
+    ("an_interrupt_while_somebody_gets_a_seat_is_handled", talks::seated),
     ("who_talks_without_the_kernel_moves", alone::moved),
     ("lies_from_another_processor_are_not_believed", alone::lied_to),
     ("a_talk_elsewhere_needs_no_kernel", hidden::stays),

@@ -1,12 +1,12 @@
 //! Conversations on other processors: they stay there, and whoever concerns himself with one of
 //! those who talk finds it as if it had been here.
 
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use abi::{Fpage, Rights, Time};
 use root_harness::{Verdict, verdict};
 use runtime::space::Fault;
-use runtime::{Msg, ipc, kernel, schedule, sigma0};
+use runtime::{Msg, clock, direct_println, ipc, kernel, schedule, sigma0};
 
 use crate::cast::{self, Actor, Part};
 use crate::{machine, processors};
@@ -199,4 +199,41 @@ pub fn forged() -> Verdict {
     server.stop();
     verdict(done, "it does not come to an end")?;
     none_wrong()
+}
+
+/// How long `reseat` computes, µs.
+const COMPUTES_US: u64 = 3_000;
+
+/// Loses its seat by a move, and gets another one with its next call.
+pub fn reseat(place: usize, count: &AtomicU64) -> ! {
+    loop {
+        let _ = schedule::set_processor(runtime::thread::me(), 1);
+        cast::talk(place, count);
+        let until_us = clock::now_us() + COMPUTES_US;
+        while clock::now_us() < until_us {
+            core::hint::spin_loop();
+        }
+    }
+}
+
+/// An interrupt that comes while somebody gets a seat, on the way out of the kernel, is handled before somebody else
+/// goes on for as long as he likes.
+pub fn seated() -> Verdict {
+    let server = Actor::start(0, Part::Serve, 1);
+    Actor::calls(1, &server);
+    let client = Actor::start(1, Part::Reseat, 1);
+    let hog = Actor::start(2, Part::Count, 0);
+    let _ = schedule::set_priority(hog.id, 50);
+    let mut latest_us = 0;
+    while client.count() < 300 {
+        let before_us = clock::now_us();
+        ipc::sleep(150);
+        latest_us = latest_us.max(clock::now_us() - before_us);
+    }
+    [client, server, hog].iter().for_each(Actor::stop);
+    direct_println!("smp: awake {latest_us} us later while somebody gets seats");
+    none_wrong()?;
+    // Elsewhere the emulator's own work is time.
+    let is_soon = latest_us < COMPUTES_US / 2 || !clock::counts_instructions();
+    verdict(is_soon, "who sleeps is woken when the other one makes its next entry")
 }

@@ -4,6 +4,7 @@
 use abi::utcb;
 
 use super::{again, armed};
+use crate::arch::preemption;
 use crate::arch::x86_64::asm::{read_bases, write_fs_base, write_gs_base};
 use crate::arch::x86_64::cpu::{read_cr3, write_cr3};
 use crate::arch::x86_64::features::{self, Features};
@@ -31,22 +32,8 @@ pub extern "C" fn activate(next: TcbRef) -> u64 {
 
 /// The same if something about either thread is special, or an interrupt has been noted.
 #[inline(never)]
-fn activate_unusually(next: TcbRef) -> u64 {
-    let wanted = match cpu().pending_lines.get() {
-        0 => next,
-        _ => elsewhere::go_back(next).unwrap_or_else(|| after_interrupts(next)),
-    };
-    let next = elsewhere::leave(wanted);
-    let before = current();
-    if next != before {
-        if next.special.get() != 0 || special::is_closed() {
-            switch(before, next);
-        }
-        enter(next);
-    }
-    if next != wanted || next != before && before.is_elsewhere() {
-        elsewhere::left(before);
-    }
+fn activate_unusually(mut next: TcbRef) -> u64 {
+    while change_to(&mut next) && preemption::is_due() {}
     if next.is_armed() {
         return armed::leave(next);
     }
@@ -55,6 +42,32 @@ fn activate_unusually(next: TcbRef) -> u64 {
         write_gs_base(gs_base(next), features::in_use().contains(Features::FSGSBASE));
     }
     next.resume.get() as u64
+}
+
+/// Makes `next` current, or whoever runs in its place; whether something has been done for other processors. A seat
+/// that somebody gets for that is filled in windows, and nobody behind this handles what they note.
+#[inline(always)] // a part of it
+fn change_to(next: &mut TcbRef) -> bool {
+    let mut wanted = *next;
+    if cpu().pending_lines.get() != 0 {
+        wanted = elsewhere::go_back(wanted).unwrap_or(wanted);
+        if preemption::is_due() {
+            wanted = after_interrupts(wanted);
+        }
+    }
+    *next = elsewhere::leave(wanted);
+    let before = current();
+    if *next != before {
+        if next.special.get() != 0 || special::is_closed() {
+            switch(before, *next);
+        }
+        enter(*next);
+    }
+    let leaves = *next != wanted || *next != before && before.is_elsewhere();
+    if leaves {
+        elsewhere::left(before);
+    }
+    leaves
 }
 
 /// The same, where branch predictions are to be forgotten between spaces (`mitigations.rs`).
