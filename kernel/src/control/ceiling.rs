@@ -12,8 +12,9 @@ use crate::thread::TcbRef;
 
 /// Gives the new, inactive `thread` no more than its task may have and, unless a
 /// privileged task makes it, no more than `creator` has.
-pub fn begin(thread: TcbRef, creator: TcbRef) {
-    let (Some(space), Some(own)) = (thread.space(), creator.space()) else { return };
+#[inline(always)] // what follows jumps from here
+pub fn begin(thread: TcbRef, creator: TcbRef) -> Result<(), CallError> {
+    let (Some(space), Some(own)) = (thread.space(), creator.space()) else { return Ok(()) };
     let ceilings = space.ceilings();
     let mut priority = thread.priority.get().min(ceilings.priority);
     if !own.is_privileged() {
@@ -21,19 +22,34 @@ pub fn begin(thread: TcbRef, creator: TcbRef) {
     }
     thread.priority.set(priority);
     thread.timeslice_us.set(thread.timeslice_us.get().min(ceilings.slice_us().max(1)));
-    thread.quantum_left_us.set(first_quantum(space, own, creator));
+    let highest = ceilings.quantum_us();
+    if own.is_metered() {
+        return first_quantum(thread, creator, highest);
+    }
+    thread.quantum_left_us.set(highest);
+    Ok(())
 }
 
 /// Under a ceiling a new thread gets half of what its creator has left; so a task cannot
 /// refill what it used up by making threads, or tasks.
-fn first_quantum(space: SpaceRef, own: SpaceRef, creator: TcbRef) -> u64 {
-    let highest = space.ceilings().quantum_us();
-    if !own.is_metered() {
-        return highest;
+#[cold]
+#[inline(never)]
+fn first_quantum(thread: TcbRef, creator: TcbRef, highest: u64) -> Result<(), CallError> {
+    let left = creator.quantum_left_us.get();
+    let given = (left / 2).min(highest);
+    creator.quantum_left_us.set(left - given);
+    thread.quantum_left_us.set(given);
+    Ok(())
+}
+
+/// The new `thread` is refused: `creator` has back what it gave.
+#[cold]
+#[inline(never)]
+pub fn end(thread: TcbRef, creator: TcbRef) {
+    if creator.space().is_some_and(SpaceRef::is_metered) {
+        let given = thread.quantum_left_us.get();
+        creator.quantum_left_us.set(creator.quantum_left_us.get().saturating_add(given));
     }
-    let half = creator.quantum_left_us.get() / 2;
-    creator.quantum_left_us.set(creator.quantum_left_us.get() - half);
-    half.min(highest)
 }
 
 /// Lowers what `thread` has to `ceilings`.

@@ -139,8 +139,7 @@ fn create_in(
         return Err(CallError::InvalidSpace);
     }
     let thread = lifecycle::create(request.dest, space, scheduler)?;
-    ceiling::begin(thread, caller);
-    let placed = match request.utcb_location {
+    let placed = ceiling::begin(thread, caller).and_then(|()| match request.utcb_location {
         NO_UTCB if active => Err(CallError::UtcbArea),
         NO_UTCB => Ok(()),
         // Before SpaceControl the location is remembered and checked at activation.
@@ -149,8 +148,9 @@ fn create_in(
             Ok(())
         }
         location => lifecycle::place_utcb(thread, location),
-    };
+    });
     if let Err(error) = placed {
+        ceiling::end(thread, caller);
         let _ = lifecycle::delete(thread);
         return Err(error);
     }

@@ -122,6 +122,23 @@ fn a_used_up_quantum_is_not_refilled_from_inside() {
 }
 
 #[test]
+fn a_creation_that_is_refused_takes_no_time() {
+    let world = World::new();
+    world.limits(world.one, Ceilings { quantum: Time::micros(1000), ..LOW });
+    set_current(world.one);
+    let request = Request {
+        dest: id(FIRST, 1),
+        pager: world.one.id.get(),
+        scheduler: world.one.scheduler.get(),
+        space: world.one.id.get(),
+        utcb_location: 8,
+    };
+    let made = in_form(world.one, &request, Form::Create);
+    assert_eq!(because(made), Some(CallError::UtcbArea));
+    assert_eq!(world.one.quantum_left_us.get(), 1000);
+}
+
+#[test]
 fn who_is_out_of_time_is_not_freed_by_its_own_task() {
     use abi::syscall::exregs as bit;
     use kernel::control::exregs::{Registers, exchange_registers};
