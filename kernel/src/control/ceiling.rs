@@ -12,6 +12,9 @@ use crate::thread::TcbRef;
 
 /// Gives the new, inactive `thread` no more than its task may have and, unless a
 /// privileged task makes it, no more than `creator` has.
+///
+/// # Errors
+/// `NoPrivilege`: under a ceiling of the quantum `creator` has nothing of it to give.
 #[inline(always)] // what follows jumps from here
 pub fn begin(thread: TcbRef, creator: TcbRef) -> Result<(), CallError> {
     let (Some(space), Some(own)) = (thread.space(), creator.space()) else { return Ok(()) };
@@ -31,7 +34,7 @@ pub fn begin(thread: TcbRef, creator: TcbRef) -> Result<(), CallError> {
 }
 
 /// Under a ceiling a new thread gets half of what its creator has left; so a task cannot
-/// refill what it used up by making threads, or tasks.
+/// refill what it used up by making threads, or tasks. One that got nothing would run until the next tick.
 #[cold]
 #[inline(never)]
 fn first_quantum(thread: TcbRef, creator: TcbRef, highest: u64) -> Result<(), CallError> {
@@ -39,7 +42,7 @@ fn first_quantum(thread: TcbRef, creator: TcbRef, highest: u64) -> Result<(), Ca
     let given = (left / 2).min(highest);
     creator.quantum_left_us.set(left - given);
     thread.quantum_left_us.set(given);
-    Ok(())
+    if given == 0 { Err(CallError::NoPrivilege) } else { Ok(()) }
 }
 
 /// The new `thread` is refused: `creator` has back what it gave.
