@@ -15,6 +15,7 @@
 use abi::syscall::state as bit;
 use abi::{CallError, ThreadId};
 
+use super::ceiling;
 use crate::arch::{Frame, SYSTEM_CALL_BYTES, all_registers, set_all_registers};
 use crate::elsewhere;
 use crate::ipc::{cancel, kernel_message, wait};
@@ -40,8 +41,8 @@ pub extern "C" fn call(thread: TcbRef) -> TcbRef {
 ///
 /// # Errors
 /// `InvalidThread` if `dest` names no thread, or the caller itself for anything but a
-/// declaration; `NoPrivilege` if the caller may not control it; `InvalidParameter` if the thread is in no state for it, or
-/// the buffer is not there.
+/// declaration; `NoPrivilege` if the caller may not control it, or not let it go on; `InvalidParameter` if the thread is in
+/// no state for it, or the buffer is not there.
 pub fn thread_state(
     caller: TcbRef,
     dest: ThreadId,
@@ -62,6 +63,9 @@ pub fn thread_state(
         make_foreign(thread, caller)?;
     }
     if control & bit::STOP != 0 {
+        if thread.kind.get() == Kind::Preemption && ceiling::is_out_of_time(thread, caller) {
+            return Err(CallError::NoPrivilege);
+        }
         stop(thread)?;
     }
     if control & (bit::READ | bit::WRITE) != 0 {

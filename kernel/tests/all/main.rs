@@ -14,6 +14,7 @@ mod early;
 mod elsewhere;
 mod exchanges;
 mod explore;
+mod foreign;
 mod frames_first;
 mod fuzzed;
 mod hidden;
