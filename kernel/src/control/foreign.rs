@@ -113,6 +113,8 @@ fn make_foreign(thread: TcbRef, caller: TcbRef) -> Result<(), CallError> {
     {
         return Err(CallError::InvalidParameter);
     }
+    // Armed, its calls would be taken for this kernel's.
+    local::disarm(thread);
     thread.frame().reset();
     crate::thread::clear_vector(thread);
     thread.set_special(USES_VECTOR, true);

@@ -103,6 +103,10 @@ pub fn broken(thread: TcbRef, fault: &mut impl FnMut(bool, &str)) {
         rendezvous::peek(thread) == Waits::Nonsense,
         "has a rendezvous word that stands for no state",
     );
+    fault(
+        thread.is_foreign() && thread.is_armed(),
+        "is foreign, and takes part in messages without the kernel",
+    );
     let is_public_there = rendezvous::is_public(thread) && thread.is_elsewhere();
     fault(
         rendezvous::is_published_there(thread) != is_public_there,

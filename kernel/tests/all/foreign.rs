@@ -2,15 +2,16 @@
 
 use abi::syscall::{exregs, state};
 use abi::{CallError, Ceilings, ThreadId, Time, utcb};
+use kernel::check;
 use kernel::control::exregs::{Registers, exchange_registers};
 use kernel::control::foreign::thread_state;
-use kernel::control::lifecycle;
+use kernel::control::{arm, lifecycle};
 use kernel::space::SpaceRef;
 use kernel::thread::tcb::Resume;
 use kernel::thread::{Kind, TcbRef, set_current};
 
 use crate::common::clan::{LOW, World, id, rank};
-use crate::common::tasks::{UTCBS, ipc};
+use crate::common::tasks::{UTCBS, ipc, machine, thread};
 
 /// A thread that waits for its start message from `pager`.
 fn unstarted(id: ThreadId, space: SpaceRef, slot: u64, pager: TcbRef) -> TcbRef {
@@ -18,6 +19,19 @@ fn unstarted(id: ThreadId, space: SpaceRef, slot: u64, pager: TcbRef) -> TcbRef 
     lifecycle::place_utcb(thread, UTCBS + slot * utcb::SIZE).expect("the location is good");
     lifecycle::activate(thread, pager.id.get());
     thread
+}
+
+#[test]
+fn a_thread_that_was_armed_before_it_started_is_none_as_a_foreign_one() {
+    let (_machine, spaces) = machine(2);
+    let native = thread(spaces[0], 0, ThreadId::NIL);
+    let foreign = unstarted(id(1000, 1), spaces[0], 1, native);
+    set_current(native);
+    arm::arm(native, ThreadId(foreign.utcb.get()));
+    assert!(foreign.is_armed());
+    assert_eq!(thread_state(native, foreign.id.get(), state::FOREIGN, 0), Ok(()));
+    assert!(foreign.is_foreign() && !foreign.is_armed(), "its calls would be this kernel's");
+    assert_eq!(check::violations(), 0);
 }
 
 #[test]
