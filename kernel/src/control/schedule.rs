@@ -11,7 +11,7 @@ use crate::elsewhere;
 use crate::ipc::wait;
 use crate::lrpc;
 use crate::sched::slice::{self, end_turn};
-use crate::sched::{change_priority, delay, grant_slice, pick, requeue};
+use crate::sched::{change_priority, delay, grant_slice, own_priority, pick, requeue};
 use crate::space::SpaceRef;
 use crate::thread;
 use crate::thread::TcbRef;
@@ -106,7 +106,8 @@ fn apply(thread: TcbRef, request: &Change) {
     if request.preemption != UNCHANGED {
         thread.max_delay_us.set(request.preemption & 0xFFFF);
         let sensitive = (request.preemption >> 16) as u8;
-        thread.sensitive_priority.set(sensitive.max(thread.priority.get()));
+        // A caller's priority is a host's for a visit only.
+        thread.sensitive_priority.set(sensitive.max(own_priority(thread)));
     }
 }
 

@@ -12,8 +12,8 @@ mod there;
 use crate::common::tasks::{UTCBS, ipc, registers, thread};
 use abi::lrpc::{Status, control as what, step};
 use abi::syscall::Call;
-use abi::{Fpage, MsgTag, Rights, ThreadId};
-use kernel::control::lifecycle;
+use abi::{Ceilings, Fpage, MsgTag, Rights, ThreadId};
+use kernel::control::{lifecycle, schedule};
 use kernel::ipc::wait;
 use kernel::lrpc::visit_of;
 use kernel::thread::state::State;
@@ -247,6 +247,32 @@ fn the_priority_of_a_visit_is_the_callers_or_the_floor() {
     kernel::ipc::cancel::cancel(play.hosts[0]);
     assert_eq!(status(play.hosts[0]), Some(Status::Withdrawn));
     assert_eq!(play.hosts[0].priority.get(), lifecycle::DEFAULT_PRIORITY);
+    checked();
+}
+
+#[test]
+fn a_visit_makes_its_host_delay_nobody_above_its_ceiling() {
+    let play = Play::new();
+    let boss = thread(play.spaces[2], 10, ThreadId::NIL);
+    boss.space().expect("it has one").task.privileged.set(true);
+    let low = Ceilings { priority: lifecycle::DEFAULT_PRIORITY, ..Ceilings::NONE };
+    play.spaces[1].task.limits.ceilings.set(low);
+    let token = bind(play.client, play.clerk, 1);
+    set_priority(play.client, 200);
+    let host = calls(play.client, token, 0);
+    assert_eq!(host.priority.get(), 200);
+    set_current(boss);
+    let request = schedule::Change {
+        dest: host.id.get(),
+        priority: !0,
+        time: !0,
+        processor: !0,
+        preemption: 90 << 16 | 50,
+    };
+    assert!(schedule::schedule(boss, &request).is_ok());
+    assert_eq!(host.sensitive_priority.get(), lifecycle::DEFAULT_PRIORITY);
+    sched::requeue(boss);
+    returns(host, play.clerk);
     checked();
 }
 
