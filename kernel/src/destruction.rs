@@ -1,6 +1,7 @@
 //! The end of a task: its mappings and all that derive from them vanish, its
 //! kernel memory goes back to its chief. In bounded steps, by the deleting thread.
 
+use crate::arch::preemption::Stint;
 use crate::arch::{cpu, preemption};
 use crate::irq;
 use crate::lrpc;
@@ -11,6 +12,8 @@ use crate::space::spaces;
 use crate::thread::TcbRef;
 use crate::thread::tcb::{Job, Resume};
 
+/// What it takes to give a task another chief, in instructions, roughly.
+const ORPHAN: u32 = 40;
 /// UTCB pages looked at in one step.
 const UTCB_PAGES: u32 = 4;
 
@@ -85,6 +88,9 @@ fn run(caller: TcbRef, mut job: DestroyJob) -> TcbRef {
 /// One bounded step: first bindings and UTCB pages, which only the kernel maps, then the rest.
 fn step(caller: TcbRef, job: &mut DestroyJob) -> Step {
     let space = job.space();
+    if let Step::More = orphan_children(space) {
+        return Step::More;
+    }
     if let Step::More = procedure_calls(caller, space) {
         return Step::More;
     }
@@ -118,22 +124,26 @@ fn heir(caller: TcbRef, space: SpaceRef) -> Option<SpaceRef> {
 
 /// Nothing is left of `space` but its descriptor and its quota: its chief inherits.
 fn finish(caller: TcbRef, space: SpaceRef) {
-    orphan_children(space);
+    // What it has inherited itself since the first steps.
+    while orphan_children(space) == Step::More {}
     spaces().remove(space);
     if let Some(heir) = heir(caller, space) {
-        // What it has inherited itself since the first steps.
         while lrpc::revocation::inherit(space, heir) == Step::More {
             preemption::let_in();
         }
+        space.set_chief(None);
         space.free(heir.quota());
     }
 }
 
-/// The tasks created by `space` now belong to its chief.
-fn orphan_children(space: SpaceRef) {
-    spaces().for_each(|child| {
-        if child.task.chief.get() == Some(space) {
-            child.task.chief.set(space.task.chief.get());
+/// The tasks created by `space` now belong to its chief. They may be many, so this stops if an interrupt comes.
+fn orphan_children(space: SpaceRef) -> Step {
+    let mut stint = Stint::default();
+    while let Some(child) = space.task.below.first() {
+        child.set_chief(space.task.chief.get());
+        if stint.must_stop_after(ORPHAN) {
+            return Step::More;
         }
-    });
+    }
+    Step::Done
 }

@@ -29,6 +29,12 @@ pub(super) fn check(found: &mut Findings) {
             !has_chiefs(space),
             format_args!("the chiefs of space {} do not lead to an initial task", space.id()),
         );
+        space.task.below.each(|task| {
+            found.note(
+                task.task.chief.get() != Some(space),
+                format_args!("space {} is listed with a chief that it does not have", task.id()),
+            );
+        });
         lrpc::check::bindings(space, &mut |wrong, what| {
             found.note(wrong, format_args!("space {} {what}", space.id()));
         });

@@ -36,6 +36,10 @@ pub struct Task {
     pub thread_count: Cell<u64>,
     /// The task that created this one; `None` for the initial ones.
     pub chief: Cell<Option<SpaceRef>>,
+    /// The tasks whose chief it is, and links of those of one chief.
+    pub below: Ring<Below>,
+    /// See `below`.
+    pub beside: Links<SpaceRef>,
     /// Number of chiefs above.
     pub depth: Cell<u32>,
     /// σ0, σ1, root: may control every task (X.2 5.3).
@@ -75,6 +79,8 @@ pub const ENTANGLED: u64 = 1 << 32;
 ring::kinds! {
     /// All tasks.
     Tasks of SpaceRef: task.links;
+    /// The tasks of one chief.
+    Below of SpaceRef: task.beside;
     /// Bindings whose clients have ended, and for which their chief pays.
     Inherited of LinkagesRef: links;
 }
@@ -186,6 +192,16 @@ impl SpaceRef {
         if below { Ok(()) } else { Err(CallError::NoPrivilege) }
     }
 
+    /// Gives the task another chief, or none.
+    pub fn set_chief(self, chief: Option<SpaceRef>) {
+        if let Some(before) = self.task.chief.replace(chief) {
+            before.task.below.remove(self);
+        }
+        if let Some(chief) = chief {
+            chief.task.below.append(self);
+        }
+    }
+
     /// `error` for those who may call for everything, "no privilege" for others.
     #[must_use]
     pub fn refusal(self, error: CallError) -> CallError {
@@ -249,7 +265,7 @@ pub fn create(creator: SpaceRef) -> Result<SpaceRef, CallError> {
     let pages = DEFAULT_QUOTA_PAGES.min(unused / 2);
     let made = AddressSpace::create(spaces().new_id(), creator.quota(), pages);
     let space = made.map_err(|_| CallError::NoMemory)?;
-    space.task.chief.set(Some(creator));
+    space.set_chief(Some(creator));
     space.task.depth.set(creator.task.depth.get() + 1);
     space.task.limits.ceilings.set(creator.ceilings());
     spaces().insert(space);
@@ -266,6 +282,7 @@ pub fn is_initial(thread: TcbRef) -> bool {
 /// Takes back a space in which no thread could be made: nothing but its first frames exists.
 pub fn discard(space: SpaceRef, creator: SpaceRef) {
     spaces().remove(space);
+    space.set_chief(None);
     space.free(creator.quota());
 }
 

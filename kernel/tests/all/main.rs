@@ -26,6 +26,7 @@ mod local;
 mod lrpc;
 mod mapping;
 mod memory;
+mod orphans;
 mod overtaken;
 mod parties;
 #[cfg(not(feature = "riscv64"))] // RISC-V's address-space numbers are not used yet
