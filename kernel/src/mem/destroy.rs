@@ -144,7 +144,7 @@ impl DestroyJob {
             Some(parent) => self.marker.put_first(parent, 0),
             None if node.first_child().is_none() => free_node(node),
             None => {
-                let all = (node.phys(), node.phys() + node.size());
+                let all = ((node.phys(), node.phys() + node.size()), true);
                 let walk = Walk::new(self.marker, node, all, Taken::PAGES, Scope::Derived);
                 self.walk(walk, budget);
             }

@@ -33,8 +33,6 @@ pub(crate) struct Revoke {
     space: SpaceRef,
     pos: u64,
     end: u64,
-    /// End of the part that the walk under way covers.
-    until: u64,
     /// Up to where pages may be marked as dying: by a walk that ended before it.
     marked: u64,
     scope: Scope,
@@ -59,7 +57,6 @@ impl Revoke {
             space,
             pos: start,
             end,
-            until: start,
             marked: start,
             scope,
             taken,
@@ -163,14 +160,14 @@ impl Revoke {
     pub(crate) fn abandon(&mut self) {
         self.marker.take_out();
         if self.scope == Scope::Own && self.taken.removes() {
-            let until = if self.stopped.is_some() { self.until } else { self.pos };
+            let until = self.pos + self.stopped.map_or(0, |walk| walk.done());
             for end in [until, self.marked].into_iter().filter(|end| self.pos < *end) {
                 split::keep(self.space, self.pos, end);
             }
         }
     }
 
-    /// The position's page, with those of the same split one that follow it.
+    /// The position's page, with those of the same split one that follow it in its table.
     fn begin(&mut self, leaf: Leaf, budget: &mut Budget) {
         let next = (self.pos | (span(leaf.level) - 1)) + 1;
         if leaf.level > 0 || leaf.node.is_none_or(|node| node.level() > 0) {
@@ -181,12 +178,15 @@ impl Revoke {
             return;
         };
         let inside = self.pos & (span(leaf.level) - 1);
-        self.until = self.end.min(next);
-        if leaf.level < node.level() && inside == 0 && next <= self.end {
-            self.until = split::run(leaf, (next, self.end), budget);
-        }
+        let is_whole = inside == 0 && next <= self.end;
+        let until = if is_whole && leaf.level < node.level() {
+            (self.pos | (span(leaf.level + 1) - 1)) + 1
+        } else {
+            next
+        };
         let start = leaf.phys() + inside;
-        let region = (start, start + (self.until - self.pos));
+        let len = self.end.min(until) - self.pos;
+        let region = ((start, start + len), len == span(leaf.level));
         self.walk(Walk::new(self.marker, node, region, self.taken, self.scope), budget);
     }
 

@@ -6,37 +6,10 @@
 //! was derived from it by 512.
 
 use super::LARGEST_LEVEL;
-use super::budget::Budget;
 use super::space::SpaceRef;
-use super::table::{self, ENTRIES, Leaf, Slot, twin_word};
+use super::table::{self, Slot, twin_word};
 use crate::arch::paging::{Entry, index, span};
 use crate::arch::preemption::Pace;
-
-/// Units of a step's budget for one entry: some 35 instructions.
-const UNITS_PER_ENTRY: u32 = 2;
-
-/// Where the last of those pages ends that follow `leaf`, which ends at `high`, in its table
-/// and have the same node, as far as `budget` pays for looking and they end at `end` or before.
-pub(super) fn run(leaf: Leaf, (high, end): (u64, u64), budget: &mut Budget) -> u64 {
-    let size = span(leaf.level);
-    let mut until = high;
-    for at in leaf.index + 1..ENTRIES {
-        if end - until < size || !belongs(leaf, at) || budget.is_used_up() {
-            break;
-        }
-        budget.spend(UNITS_PER_ENTRY);
-        until += size;
-    }
-    until
-}
-
-/// Whether entry `at` of the table is a page of the split one that `leaf` is of: it has no node
-/// of its own.
-fn belongs(leaf: Leaf, at: usize) -> bool {
-    let entry = leaf.table.get(at);
-    let is_page = entry.present() && entry.is_leaf(leaf.level) && !entry.has(Entry::KERNEL);
-    is_page && twin_word(leaf.table, at) == 0
-}
 
 /// Whether a walk over `size` bytes of a page, or of a run, marks those of `level` as dying. So its marks are all in one
 /// table.

@@ -51,10 +51,6 @@ enum Stage {
     Done,
 }
 
-/// In [`Walk::spared`]: the walk has marked none of the root's pages, for they are to stay or nothing was derived from them.
-/// A bit that no count has: a field for it made each unmap longer by an instruction.
-const UNMARKED: u64 = 1;
-
 /// A walk; see the module.
 #[derive(Clone, Copy)]
 pub(crate) struct Walk {
@@ -71,7 +67,7 @@ pub(crate) struct Walk {
     end: u64,
     taken: Taken,
     scope: Scope,
-    /// [`Node::times_spared`](super::node::Node::times_spared) of the root when its pages began to be marked, and [`UNMARKED`].
+    /// [`Node::times_spared`](super::node::Node::times_spared) of the root when its pages began to be marked.
     spared: u64,
     /// Where the marks end that a walk has left which ended early.
     marked: u64,
@@ -81,11 +77,12 @@ pub(crate) struct Walk {
 
 impl Walk {
     /// Takes what it says from what is derived from `region` (physical) of `root`, and from the
-    /// root's own pages, if they are concerned.
+    /// root's own pages, if they are concerned. If the region is no single page, they are looked at in any case, and
+    /// the region ends before one that is not the root's.
     pub(crate) fn new(
         marker: MarkerRef,
         root: NodeRef,
-        (start, end): (u64, u64),
+        ((start, end), is_page): ((u64, u64), bool),
         taken: Taken,
         scope: Scope,
     ) -> Self {
@@ -103,10 +100,9 @@ impl Walk {
             marked: start,
             status: Rights::NONE,
         };
-        // σ0's own pages keep their rights: its identity cannot be lost.
-        let keeps = scope == Scope::Derived || root.space().is_sigma0();
-        if keeps || taken.removes() && root.first_child().is_none() {
-            walk.spared |= UNMARKED;
+        // One from which nothing is derived goes at once: nobody is let in before, so it needs no mark.
+        let goes = taken.removes() && root.first_child().is_none();
+        if is_page && (goes || walk.keeps(root)) {
             walk.collect(root);
             walk.descend();
         }
@@ -145,12 +141,9 @@ impl Walk {
     /// Leaves the marker where the walk stands.
     #[cold]
     fn stop(&mut self) {
+        self.marker.put_first(self.cur, self.depth);
         if self.stage == Stage::Leave {
-            self.depth -= 1;
-            self.marker.put_behind(self.cur, self.depth);
             free_if_bare(self.cur);
-        } else {
-            self.marker.put_first(self.cur, self.depth);
         }
     }
 
@@ -159,17 +152,35 @@ impl Walk {
     pub(crate) fn resume(&mut self) {
         let Some(above) = self.marker.parent() else {
             // The root has vanished, with all that was derived from it.
+            self.end_region();
             self.stage = Stage::Done;
             return;
         };
         let (depth, next) = (self.marker.depth(), self.marker.sibling());
         self.marker.take_out();
         self.cur = above;
-        // Otherwise the node whose pages it was at has vanished.
-        if self.stage == Stage::Leave || depth < self.depth {
+        // The node at which it was has vanished.
+        if depth < self.depth {
             self.depth = depth;
             self.go_below(next);
         }
+    }
+
+    /// Whether the root's own pages are looked at, before all others.
+    fn begins(&self) -> bool {
+        self.depth == 0 && self.stage == Stage::Enter
+    }
+
+    /// The root's pages have been looked at: those that have gone meanwhile are not this walk's.
+    fn end_region(&mut self) {
+        if self.begins() {
+            self.end = self.end.min(self.pos);
+        }
+    }
+
+    /// Whether `node`, the root, does not lose what is taken: σ0's own pages keep their rights, its identity cannot be lost.
+    fn keeps(&self, node: NodeRef) -> bool {
+        self.scope == Scope::Derived || node.space().is_sigma0()
     }
 
     fn visit(&mut self, budget: &mut Budget) {
@@ -184,6 +195,7 @@ impl Walk {
             return;
         }
         if self.stage == Stage::Enter {
+            self.end_region();
             self.descend();
         } else {
             self.stage = Stage::Done;
@@ -275,28 +287,29 @@ impl Walk {
         let low = self.pos - (vaddr & (span(leaf.level) - 1));
         let high = low + span(leaf.level);
         let whole = self.start <= low && high <= self.end;
-        let finishes = self.stage == Stage::Finish;
-        if leaf.node != Some(node) {
+        let (begins, finishes) = (self.begins(), self.stage == Stage::Finish);
+        let is_own = leaf.node == Some(node);
+        // Pages of one size that follow each other: so a walk's marks are all in one table.
+        let is_next = is_own && whole && split::is_marked_at(leaf.level, self.end - self.start);
+        if begins && self.pos > self.start && !is_next {
+            return self.end_here();
+        }
+        if !is_own {
             // Mapped anew meanwhile, or there before: another walk's.
+        } else if begins && self.keeps(node) {
+            // It stays as it is.
         } else if finishes && node.space().is_sigma0() && (node.first_child().is_some() || !whole) {
             // One that nobody else has goes, and comes again when it is needed.
         } else if finishes && self.may_be_handed_on(node, leaf) {
-            // Here the walk ends, and the next one begins.
             self.marked = self.end;
-            (self.pos, self.end) = (self.end, self.pos);
-            return;
+            return self.end_here();
         } else {
             let rights = leaf.entry.rights().and(self.taken.rights);
             if !whole && (self.taken.removes() || !rights.is_empty()) {
                 budget.spend(cost::SPLIT);
                 table::split(node.space(), vaddr, leaf);
-                return;
-            }
-            if self.marks() && !split::is_marked_at(leaf.level, self.end - self.start) {
-                // Of a part that was split meanwhile. The next walk has its pages.
-                (self.pos, self.end) = (self.end, self.pos);
-                if self.end == self.start {
-                    self.stage = Stage::Done;
+                if begins {
+                    self.end_here();
                 }
                 return;
             }
@@ -305,25 +318,26 @@ impl Walk {
         self.pos = high;
     }
 
-    /// Whether the root's page has been without its mark since this walk began with it, and so may have been handed on:
-    /// another flush of it was given up, or it was split. Whose mark it has now does not matter, nor whether anything is
-    /// derived from it: it may be somebody else's. One that this walk has not marked, for nothing was derived from it,
-    /// has been handed on if something is, whoever has marked it since.
-    #[inline]
-    fn may_be_handed_on(&self, root: NodeRef, leaf: Leaf) -> bool {
-        let is_unmarked = self.spared & UNMARKED != 0 || !leaf.entry.has(Entry::DYING);
-        root.times_spared() != self.spared & !UNMARKED
-            || is_unmarked && root.first_child().is_some()
+    /// Here the walk's region ends, and the next walk's begins.
+    fn end_here(&mut self) {
+        (self.pos, self.end) = (self.end, self.pos);
+        if self.end == self.start {
+            self.stage = Stage::Done;
+        }
     }
 
-    /// Whether pages are marked here, for they go when the walk is back.
-    fn marks(&self) -> bool {
-        self.depth == 0 && self.stage == Stage::Enter && self.taken.removes()
+    /// Whether the root's page has been without its mark since this walk began with it, and so may have been handed on:
+    /// another flush of it was given up, or it was split. Whose mark it has now does not matter, nor whether anything is
+    /// derived from it: it may be somebody else's.
+    #[inline]
+    fn may_be_handed_on(&self, root: NodeRef, leaf: Leaf) -> bool {
+        let is_unmarked = !leaf.entry.has(Entry::DYING);
+        root.times_spared() != self.spared || is_unmarked && root.first_child().is_some()
     }
 
     fn apply(&mut self, node: NodeRef, vaddr: u64, leaf: Leaf, budget: &mut Budget) {
         if self.taken.removes() {
-            if self.marks() {
+            if self.begins() {
                 leaf.table.set_bits(leaf.index, Entry::DYING);
             } else {
                 self.remove(node, vaddr, leaf, budget);
