@@ -166,20 +166,18 @@ pub(crate) fn halve(node: NodeRef) -> Result<(), NoMemory> {
     Ok(())
 }
 
-/// The last in a chain of descendants of `node` that overlap `low..high` and
-/// reach beyond it: none of its children is as large.
-pub(crate) fn deepest_spanning(node: NodeRef, low: u64, high: u64) -> Option<NodeRef> {
-    let spans = |node: &NodeRef| {
-        let (first, last) = (start(*node), end(*node));
-        first < high && low < last && (first < low || high < last)
-    };
-    let mut found = None;
-    let mut next = Some(node);
-    while let Some(above) = next {
-        next = children(above).find(spans);
-        found = next.or(found);
+/// The last in a chain of descendants of `node`, or itself, that `leads` from one to the next.
+pub(crate) fn deepest(node: NodeRef, leads: impl Fn(NodeRef) -> bool) -> NodeRef {
+    let mut last = node;
+    while let Some(child) = children(last).find(|child| leads(*child)) {
+        last = child;
     }
-    found
+    last
+}
+
+/// Whether `node` has any of the ports `low..high`.
+pub(crate) fn overlaps(node: NodeRef, low: u64, high: u64) -> bool {
+    start(node) < high && low < end(node)
 }
 
 /// σ0's node for all ports, made when it is first needed.

@@ -45,7 +45,7 @@ impl IoRevoke {
 
     fn round(&mut self, node: NodeRef) {
         let (low, high) = (self.pos.max(start(node)), self.end.min(end(node)));
-        let last = deepest(node, low, high);
+        let last = io::deepest(node, |child| io::overlaps(child, low, high));
         if last != node {
             take_part(last, low, high);
         } else if self.scope == Scope::Own && !self.space.is_sigma0() {
@@ -58,21 +58,12 @@ impl IoRevoke {
     }
 }
 
-/// The last node in a chain of descendants that overlap `low..high`.
-fn deepest(node: NodeRef, low: u64, high: u64) -> NodeRef {
-    let mut last = node;
-    while let Some(child) = io::children(last).find(|it| start(*it) < high && low < end(*it)) {
-        last = child;
-    }
-    last
-}
-
 /// Removes `low..high` from a node none of whose children overlap that; or does
 /// a first part of it.
 fn take_part(node: NodeRef, low: u64, high: u64) {
     if low <= start(node) && end(node) <= high {
         io::remove(node);
     } else if io::halve(node).is_err() {
-        io::remove(deepest(node, start(node), end(node)));
+        io::remove(io::deepest(node, |_| true));
     }
 }

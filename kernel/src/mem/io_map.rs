@@ -18,9 +18,8 @@ pub(crate) struct IoMap {
     pos: u64,
     end: u64,
     grant: bool,
-    /// Something that has to be revoked before going on at `resume`.
+    /// Something that has to be revoked before going on.
     revoke: Option<IoRevoke>,
-    resume: u64,
 }
 
 impl IoMap {
@@ -28,7 +27,7 @@ impl IoMap {
     pub(crate) fn new(src: SpaceRef, dst: SpaceRef, transfer: Stretch) -> Self {
         let nothing = src == dst || dst.is_sigma0();
         let end = if nothing { transfer.from } else { transfer.from + transfer.len };
-        Self { src, dst, pos: transfer.from, end, grant: false, revoke: None, resume: 0 }
+        Self { src, dst, pos: transfer.from, end, grant: false, revoke: None }
     }
 
     /// The source loses its ports, unless it is σ0.
@@ -45,7 +44,6 @@ impl IoMap {
                     return Ok(Step::More);
                 }
                 self.revoke = None;
-                self.pos = self.resume;
             }
             if self.pos >= self.end {
                 return Ok(Step::Done);
@@ -75,7 +73,7 @@ impl IoMap {
             Some(there) if self.is_same(source, there) => {
                 self.mapped(source, there, high.min(end(there)));
             }
-            Some(there) => self.flush(self.dst, high.min(end(there)), self.pos),
+            Some(there) => self.flush(self.dst, high.min(end(there))),
             None if ports::prepare(self.dst)? == Step::More => budget.end_step(),
             None => self.insert(source, high)?,
         }
@@ -111,9 +109,11 @@ impl IoMap {
             self.pos = high;
             return;
         }
-        if let Some(node) = io::deepest_spanning(source, self.pos, high)
-            && io::halve(node).is_ok()
-        {
+        // None of its children is as large.
+        let low = self.pos;
+        let spans = |node| io::overlaps(node, low, high) && (start(node) < low || high < end(node));
+        let spanning = io::deepest(source, spans);
+        if spanning != source && io::halve(spanning).is_ok() {
             return;
         }
         for child in io::children(source) {
@@ -122,12 +122,12 @@ impl IoMap {
                 child.link_below(node);
             }
         }
-        self.flush(self.src, high, high);
+        self.flush(self.src, high);
+        self.pos = high;
     }
 
-    /// Flushes `space` from the position to `high`, then goes on at `resume`.
-    fn flush(&mut self, space: SpaceRef, high: u64, resume: u64) {
+    /// What `space` has from the position to `high` goes first.
+    fn flush(&mut self, space: SpaceRef, high: u64) {
         self.revoke = Some(IoRevoke::new(space, self.pos, high, Scope::Own));
-        self.resume = resume;
     }
 }
