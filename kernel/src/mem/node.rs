@@ -11,6 +11,7 @@ use super::slab;
 use super::space::SpaceRef;
 use crate::arch::paging::{shift, span};
 use crate::arch::preemption::Pace;
+use abi::Rights;
 use core::cell::Cell;
 use core::ops::Deref;
 use core::ptr::NonNull;
@@ -40,10 +41,9 @@ const FRAME_MASK: u64 = (1 << 40) - 1;
 pub(crate) const MARKER: u64 = 1 << 59;
 /// The slot is in use.
 pub(crate) const LIVE: u64 = 1 << 60;
-/// A vanished child was written.
-pub(crate) const WRITTEN: u64 = 1 << 61;
-/// A vanished child was referenced.
-pub(crate) const REFERENCED: u64 = 1 << 62;
+/// From here on: W, a vanished child was written; R, it was referenced.
+pub(crate) const STATUS: u32 = 60;
+pub(crate) const ANY_STATUS: u64 = (Rights::RW.0 as u64) << STATUS;
 /// An I/O port node (`io.rs` uses its own layout of `place`).
 pub(crate) const PORTS: u64 = 1 << 63;
 

@@ -2,7 +2,7 @@
 //! its parent, and its slot goes back to the space that paid for it.
 
 use super::marker::displace;
-use super::node::{NodeRef, REFERENCED, WRITTEN};
+use super::node::{ANY_STATUS, NodeRef, STATUS};
 use super::slab;
 use crate::arch::preemption::Pace;
 use abi::Rights;
@@ -11,26 +11,24 @@ use abi::Rights;
 #[inline]
 pub(crate) fn take_status(node: NodeRef) -> Rights {
     let flags = node.flags();
-    if flags & (REFERENCED | WRITTEN) != 0 {
-        node.clear_flags(REFERENCED | WRITTEN);
+    if flags & ANY_STATUS != 0 {
+        node.clear_flags(ANY_STATUS);
     }
     status_of(flags)
 }
 
-/// What a node's flags say of vanished children.
+/// What a node's flags say of vanished children. Who may read may execute, too.
 #[inline]
 pub(crate) fn status_of(flags: u64) -> Rights {
-    let r = if flags & REFERENCED != 0 { 5 } else { 0 };
-    let w = if flags & WRITTEN != 0 { 2 } else { 0 };
-    Rights(r | w)
+    let rw = (flags >> STATUS) as u8 & Rights::RW.0;
+    Rights(rw | rw >> 2)
 }
 
 /// Leaves the status of a vanished child in `node`.
 pub(crate) fn leave_status(node: NodeRef, status: Rights) {
-    let r = if status.contains(Rights::R) { REFERENCED } else { 0 };
-    let w = if status.contains(Rights::W) { WRITTEN } else { 0 };
-    if r | w != 0 {
-        node.set_flags(r | w);
+    let flags = u64::from(status.0 & Rights::RW.0) << STATUS;
+    if flags != 0 {
+        node.set_flags(flags);
     }
 }
 
