@@ -97,7 +97,6 @@ impl Memory {
 /// before, and to tell them of that grant is not this one's business.
 pub(super) fn spread(marker: MarkerRef, budget: &mut Budget) -> bool {
     let Some(parent) = marker.parent() else { return true };
-    let marker = marker.node();
     if !marker.is_told() {
         marker.unlink();
         return true;
@@ -107,10 +106,9 @@ pub(super) fn spread(marker: MarkerRef, budget: &mut Budget) -> bool {
             return false;
         }
         budget.spend(cost::VISIT);
-        if !is_forwarder(next) {
-            next.move_before(marker, parent);
-        } else if let Some(child) = next.next_raw() {
-            child.move_before(marker, parent);
+        let child = if is_forwarder(next) { next.next_raw() } else { Some(next) };
+        if let Some(child) = child {
+            child.move_before(*marker, parent);
         } else {
             next.unlink();
             slab::free(next.space(), next);

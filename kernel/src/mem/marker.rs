@@ -13,6 +13,7 @@
 use super::node::{LIVE, MARKER, Node, NodeRef};
 use super::slab;
 use crate::arch::preemption::Pace;
+use core::ops::Deref;
 use core::ptr::NonNull;
 
 /// Memory for a marker.
@@ -23,6 +24,15 @@ pub struct Marker(Node);
 /// A marker, linked or not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MarkerRef(NodeRef);
+
+/// It is an element of a list as a node is.
+impl Deref for MarkerRef {
+    type Target = NodeRef;
+
+    fn deref(&self) -> &NodeRef {
+        &self.0
+    }
+}
 
 impl MarkerRef {
     /// A marker in memory that is never freed.
@@ -38,21 +48,6 @@ impl MarkerRef {
     #[must_use]
     pub unsafe fn at(marker: &Marker) -> Self {
         Self(NodeRef::new(NonNull::from(&marker.0)))
-    }
-
-    /// The marker as an element of a list.
-    pub(crate) fn node(self) -> NodeRef {
-        self.0
-    }
-
-    /// The node among whose children it is.
-    pub(crate) fn parent(self) -> Option<NodeRef> {
-        self.0.parent()
-    }
-
-    /// The next mapping behind it.
-    pub(crate) fn sibling(self) -> Option<NodeRef> {
-        self.0.sibling()
     }
 
     /// Whether it is in a list.
@@ -75,13 +70,6 @@ impl MarkerRef {
         self.0.link_below(node);
     }
 
-    /// Puts it right behind `sibling`, whose parent is so far from the root of its walk.
-    pub(crate) fn put_behind(self, sibling: NodeRef, depth: u64) {
-        self.take_out();
-        self.0.mark(depth);
-        self.0.link_behind(sibling);
-    }
-
     /// How far the node among whose children it is is from the root of its walk.
     pub(crate) fn depth(self) -> u64 {
         self.0.flags() & !MARKER
@@ -102,9 +90,9 @@ pub(crate) fn displace(node: NodeRef) {
             slab::free(first.space(), first);
             continue;
         }
-        let marker = MarkerRef(first);
-        if let Some(depth) = marker.depth().checked_sub(1) {
-            marker.put_behind(node, depth);
+        if let Some(depth) = MarkerRef(first).depth().checked_sub(1) {
+            first.mark(depth);
+            first.link_behind(node);
         }
     }
 }
