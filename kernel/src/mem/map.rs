@@ -73,15 +73,10 @@ impl MapJob {
         }
         // What was in the way has gone, or nothing was: then what is behind it.
         let (next, end) = (transfer.to + done, transfer.to + transfer.len);
-        let at = |page| {
-            // Behind the last page nothing of a program's need be: it may be the end of its memory.
-            if page >= end {
-                return [None; 2];
-            }
-            Revoke::flush(*marker, *dst, page, page + FRAME).sharers(*src)
-        };
-        let here = at(next);
-        if here == [None; 2] { at(next + FRAME) } else { here }
+        // Behind the last page nothing of a program's need be: it may be the end of its memory.
+        let pages = [next, next + FRAME].into_iter().filter(|page| *page < end);
+        let at = |page| Revoke::flush(*marker, *dst, page, page + FRAME).sharers(*src);
+        pages.map(at).find(|found| *found != [None; 2]).unwrap_or_default()
     }
 
     /// Gives the job up between two steps; what is done stays done.
