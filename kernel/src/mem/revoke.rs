@@ -13,7 +13,7 @@ use super::small::take_back;
 use super::space::SpaceRef;
 use super::table::{self, Leaf, Slot, Way};
 use super::walk::{Taken, Walk};
-use super::{Step, cost, split};
+use super::{LARGEST_LEVEL, Step, cost, split};
 use crate::arch::paging::{Table, span};
 use abi::Rights;
 
@@ -30,14 +30,16 @@ pub enum Scope {
 #[derive(Clone, Copy)]
 pub(crate) struct Revoke {
     marker: MarkerRef,
-    space: SpaceRef,
+    /// Whose pages are taken back.
+    pub space: SpaceRef,
     pos: u64,
     end: u64,
     /// Up to where pages may be marked as dying: by a walk that ended before it.
     marked: u64,
     scope: Scope,
     taken: Taken,
-    status: Rights,
+    /// What was referenced (R, X) and written (W) so far.
+    pub status: Rights,
     /// The walk that stopped.
     stopped: Option<Walk>,
 }
@@ -68,16 +70,6 @@ impl Revoke {
     /// Removes the space's own pages in `start..end` and all that was derived from them.
     pub(crate) fn flush(marker: MarkerRef, space: SpaceRef, start: u64, end: u64) -> Self {
         Self::new(marker, space, (start, end), Scope::Own, Taken::PAGES)
-    }
-
-    /// Whose pages are taken back.
-    pub(crate) fn space(&self) -> SpaceRef {
-        self.space
-    }
-
-    /// What was referenced (R, X) and written (W) so far.
-    pub(crate) fn status(&self) -> Rights {
-        self.status
     }
 
     /// Of those whose mapping a walk that stopped has reached, or the next one will begin with, and who
@@ -170,7 +162,9 @@ impl Revoke {
     /// The position's page, with those of the same split one that follow it in its table.
     fn begin(&mut self, leaf: Leaf, budget: &mut Budget) {
         let next = (self.pos | (span(leaf.level) - 1)) + 1;
-        if leaf.level > 0 || leaf.node.is_none_or(|node| node.level() > 0) {
+        // The kernel's own pages are found on the same way as large ones.
+        let size = leaf.node.map_or(LARGEST_LEVEL, |node| node.level());
+        if size > 0 {
             budget.spend(cost::LARGE);
         }
         let Some(node) = leaf.node else {
@@ -179,14 +173,11 @@ impl Revoke {
         };
         let inside = self.pos & (span(leaf.level) - 1);
         let is_whole = inside == 0 && next <= self.end;
-        let until = if is_whole && leaf.level < node.level() {
-            (self.pos | (span(leaf.level + 1) - 1)) + 1
-        } else {
-            next
-        };
+        let is_page = is_whole && leaf.level == size;
+        let is_run = is_whole && !is_page;
+        let until = if is_run { (self.pos | (span(leaf.level + 1) - 1)) + 1 } else { next };
         let start = leaf.phys() + inside;
-        let len = self.end.min(until) - self.pos;
-        let region = ((start, start + len), len == span(leaf.level));
+        let region = ((start, start + self.end.min(until) - self.pos), is_page);
         self.walk(Walk::new(self.marker, node, region, self.taken, self.scope), budget);
     }
 

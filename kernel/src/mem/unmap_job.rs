@@ -56,7 +56,7 @@ impl UnmapJob {
     #[must_use]
     pub fn sharers(&self) -> [Option<SpaceRef>; 2] {
         match &self.0 {
-            Of::Memory(revoke) => revoke.sharers(revoke.space()),
+            Of::Memory(revoke) => revoke.sharers(revoke.space),
             Of::Ports(_) | Of::Nothing => [None; 2],
         }
     }
@@ -84,7 +84,7 @@ impl UnmapJob {
     #[must_use]
     pub fn status(&self) -> Rights {
         match &self.0 {
-            Of::Memory(revoke) => revoke.status(),
+            Of::Memory(revoke) => revoke.status,
             _ => Rights::NONE,
         }
     }

@@ -41,7 +41,9 @@ impl Taken {
 /// What comes next.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// To look at the node's own pages, and then at its children.
+    /// To look at the root's own pages, and then at its children.
+    Begin,
+    /// The same of a node that was derived from it.
     Enter,
     /// To leave it: its subtree is finished.
     Leave,
@@ -89,7 +91,7 @@ impl Walk {
         let mut walk = Self {
             marker,
             cur: root,
-            stage: Stage::Enter,
+            stage: Stage::Begin,
             depth: 0,
             pos: 0,
             start,
@@ -101,10 +103,10 @@ impl Walk {
             status: Rights::NONE,
         };
         // One from which nothing is derived goes at once: nobody is let in before, so it needs no mark.
-        let goes = taken.removes() && root.first_child().is_none();
-        if is_page && (goes || walk.keeps(root)) {
+        let goes = || taken.removes() && root.first_child().is_none();
+        if is_page && (walk.keeps(root) || goes()) {
             walk.collect(root);
-            walk.descend();
+            walk.go_below(root.first_child());
         }
         walk
     }
@@ -166,14 +168,9 @@ impl Walk {
         }
     }
 
-    /// Whether the root's own pages are looked at, before all others.
-    fn begins(&self) -> bool {
-        self.depth == 0 && self.stage == Stage::Enter
-    }
-
     /// The root's pages have been looked at: those that have gone meanwhile are not this walk's.
     fn end_region(&mut self) {
-        if self.begins() {
+        if self.stage == Stage::Begin {
             self.end = self.end.min(self.pos);
         }
     }
@@ -194,9 +191,9 @@ impl Walk {
         if !self.pages(budget) {
             return;
         }
-        if self.stage == Stage::Enter {
+        if matches!(self.stage, Stage::Begin | Stage::Enter) {
             self.end_region();
-            self.descend();
+            self.go_below(self.cur.first_child());
         } else {
             self.stage = Stage::Done;
             free_ghosts(self.cur);
@@ -209,11 +206,6 @@ impl Walk {
         let resets = self.taken.status && is_whole;
         let status = if resets { take_status(node) } else { status_of(node.flags()) };
         self.status = self.status.or(status);
-    }
-
-    /// Goes to the children of `cur`.
-    fn descend(&mut self) {
-        self.go_below(self.cur.first_child());
     }
 
     /// Goes to `child`, one of `cur`'s, if there is one left.
@@ -287,12 +279,14 @@ impl Walk {
         let low = self.pos - (vaddr & (span(leaf.level) - 1));
         let high = low + span(leaf.level);
         let whole = self.start <= low && high <= self.end;
-        let (begins, finishes) = (self.begins(), self.stage == Stage::Finish);
+        let (begins, finishes) = (self.stage == Stage::Begin, self.stage == Stage::Finish);
         let is_own = leaf.node == Some(node);
-        // Pages of one size that follow each other: so a walk's marks are all in one table.
-        let is_next = is_own && whole && split::is_marked_at(leaf.level, self.end - self.start);
-        if begins && self.pos > self.start && !is_next {
-            return self.end_here();
+        if begins && self.pos > self.start {
+            // Pages of one size that follow each other: so a walk's marks are all in one table.
+            let is_like = || split::is_marked_at(leaf.level, self.end - self.start);
+            if !is_own || !whole || !is_like() {
+                return self.end_here();
+            }
         }
         if !is_own {
             // Mapped anew meanwhile, or there before: another walk's.
@@ -337,7 +331,7 @@ impl Walk {
 
     fn apply(&mut self, node: NodeRef, vaddr: u64, leaf: Leaf, budget: &mut Budget) {
         if self.taken.removes() {
-            if self.begins() {
+            if self.stage == Stage::Begin {
                 leaf.table.set_bits(leaf.index, Entry::DYING);
             } else {
                 self.remove(node, vaddr, leaf, budget);
