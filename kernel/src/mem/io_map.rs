@@ -23,17 +23,12 @@ pub(crate) struct IoMap {
 }
 
 impl IoMap {
-    /// Prepares the operation.
-    pub(crate) fn new(src: SpaceRef, dst: SpaceRef, transfer: Stretch) -> Self {
+    /// Prepares the operation. With `grant` the source loses its ports, unless it is σ0.
+    pub(crate) fn new(src: SpaceRef, dst: SpaceRef, transfer: Stretch, grant: bool) -> Self {
         let nothing = src == dst || dst.is_sigma0();
         let end = if nothing { transfer.from } else { transfer.from + transfer.len };
-        Self { src, dst, pos: transfer.from, end, grant: false, revoke: None }
-    }
-
-    /// The source loses its ports, unless it is σ0.
-    pub(crate) fn granting(mut self) -> Self {
-        self.grant = !self.src.is_sigma0();
-        self
+        let grant = grant && !src.is_sigma0();
+        Self { src, dst, pos: transfer.from, end, grant, revoke: None }
     }
 
     /// Goes on until done or the budget is used up.

@@ -124,8 +124,7 @@ impl MapJob {
 
     #[cold]
     fn ports(src: SpaceRef, dst: SpaceRef, item: MapItem, window: Fpage) -> Self {
-        let job = IoMap::new(src, dst, window::ports(item, window));
-        Self(Of::Ports(if item.grant { job.granting() } else { job }))
+        Self(Of::Ports(IoMap::new(src, dst, window::ports(item, window), item.grant)))
     }
 
     /// After a grant into a smaller window the sender loses the whole flexpage.
