@@ -209,13 +209,7 @@ impl Node {
     #[must_use]
     pub fn parent(&self) -> Option<NodeRef> {
         let parent = self.parent.get()?;
-        if parent.has(MARKER) { parent.forwarded() } else { Some(parent) }
-    }
-
-    /// Whom a forwarder stands for.
-    #[cold]
-    fn forwarded(&self) -> Option<NodeRef> {
-        self.parent.get()
+        if parent.has(MARKER) { parent.parent.get() } else { Some(parent) }
     }
 
     /// Whether it knows its parent itself, and not through a forwarder.

@@ -89,10 +89,8 @@ impl Revoke {
         if self.pos >= self.end {
             return None;
         }
-        match table::find(self.space, self.pos) {
-            Slot::Leaf(leaf) => leaf.node?.first_raw().filter(|first| !first.has(MARKER)),
-            Slot::Empty { .. } => None,
-        }
+        let Slot::Leaf(leaf) = table::find(self.space, self.pos) else { return None };
+        leaf.node?.first_raw().filter(|first| !first.has(MARKER))
     }
 
     /// Goes on until done or the budget is used up.

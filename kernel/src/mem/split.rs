@@ -1,9 +1,8 @@
-//! Runs of pages that a large page was split into.
+//! The marks of dying of a run: pages of one size that a large page was split into.
 //!
 //! They have one node, and what was derived from any of them is below it. A walk looks at
-//! all of that, so a revocation takes as many pages as it can with one walk (`revoke.rs`);
-//! page by page, whoever splits a page of 2 MiB multiplied what it costs to take back what
-//! was derived from it by 512.
+//! all of that, so it takes as many pages as it can (`walk.rs`); page by page, whoever splits a
+//! page of 2 MiB multiplied what it costs to take back what was derived from it by 512.
 
 use super::LARGEST_LEVEL;
 use super::space::SpaceRef;
@@ -28,22 +27,16 @@ pub(super) fn keep(space: SpaceRef, pos: u64, end: u64) {
             let entry = table.get(at);
             if entry.is_leaf(level) && entry.has(Entry::DYING) && !entry.has(Entry::KERNEL) {
                 table.clear_bits(at, Entry::DYING);
-                // Those without a word of their own are one node's.
+                // Those without a word of their own are one node's, which learns that they stay.
                 let word = twin_word(table, at);
-                if told != Some(word) {
-                    told = Some(word);
-                    tell(space, pos + (at - index(pos, level)) as u64 * span(level));
+                let vaddr = pos + (at - index(pos, level)) as u64 * span(level);
+                if told.replace(word) != Some(word)
+                    && let Slot::Leaf(leaf) = table::find(space, vaddr)
+                    && let Some(node) = leaf.node
+                {
+                    node.is_spared();
                 }
             }
         }
-    }
-}
-
-/// Whose page is at `vaddr` of `space` learns that it stays.
-fn tell(space: SpaceRef, vaddr: u64) {
-    if let Slot::Leaf(leaf) = table::find(space, vaddr)
-        && let Some(node) = leaf.node
-    {
-        node.is_spared();
     }
 }

@@ -129,8 +129,8 @@ impl Walk {
         true
     }
 
-    /// Bytes that are done by a walk that is finished: it ends before a page that may have been handed on, and a part that
-    /// is smaller than the others.
+    /// Bytes that are done by a walk that is finished: it ends before a page that may have been handed on, and one that
+    /// is none of the root's, or is not as large as the first.
     pub(crate) fn done(&self) -> u64 {
         self.end - self.start
     }
@@ -168,7 +168,7 @@ impl Walk {
         }
     }
 
-    /// The root's pages have been looked at: those that have gone meanwhile are not this walk's.
+    /// The root's pages have been looked at, or none are left: what is behind the last one is not this walk's.
     fn end_region(&mut self) {
         if self.stage == Stage::Begin {
             self.end = self.end.min(self.pos);
