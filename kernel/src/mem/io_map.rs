@@ -8,8 +8,9 @@ use super::ports;
 use super::quota::NoMemory;
 use super::revoke::Scope;
 use super::space::SpaceRef;
-use super::window::Stretch;
+use super::window;
 use super::{Step, cost};
+use abi::{Fpage, MapItem};
 
 /// Moves a range of ports from one space to another; see `map.rs` for the rules.
 pub(crate) struct IoMap {
@@ -23,11 +24,12 @@ pub(crate) struct IoMap {
 }
 
 impl IoMap {
-    /// Prepares the operation. With `grant` the source loses its ports, unless it is σ0.
-    pub(crate) fn new(src: SpaceRef, dst: SpaceRef, transfer: Stretch, grant: bool) -> Self {
+    /// Prepares the operation. If it is a grant the source loses its ports, unless it is σ0.
+    pub(crate) fn new(src: SpaceRef, dst: SpaceRef, item: MapItem, window: Fpage) -> Self {
+        let transfer = window::ports(item, window);
         let nothing = src == dst || dst.is_sigma0();
         let end = if nothing { transfer.from } else { transfer.from + transfer.len };
-        let grant = grant && !src.is_sigma0();
+        let grant = item.grant && !src.is_sigma0();
         Self { src, dst, pos: transfer.from, end, grant, revoke: None }
     }
 

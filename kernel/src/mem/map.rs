@@ -124,7 +124,7 @@ impl MapJob {
 
     #[cold]
     fn ports(src: SpaceRef, dst: SpaceRef, item: MapItem, window: Fpage) -> Self {
-        Self(Of::Ports(IoMap::new(src, dst, window::ports(item, window), item.grant)))
+        Self(Of::Ports(IoMap::new(src, dst, item, window)))
     }
 
     /// After a grant into a smaller window the sender loses the whole flexpage.
