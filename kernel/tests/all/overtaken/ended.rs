@@ -245,3 +245,30 @@ fn end_during(before: u32, budget: u32) {
     }
     assert_eq!(machine.violations(false), []);
 }
+
+/// An unmap of the parts of a split page, among which there is a page from elsewhere, looks at the first of them when
+/// another one takes them all: it goes on behind them.
+#[test]
+fn an_unmap_of_parts_that_vanish_comes_to_what_is_among_them() {
+    let machine = Machine::new(2, 200, false);
+    let [sigma0, a, b] = machine.spaces[..] else { panic!("three spaces") };
+    for (before, flush) in (0..30).flat_map(|n| [(n, false), (n, true)]) {
+        send(sigma0, a, MapItem::map(page(RAM, 21, Rights::RWX), RAM));
+        unmap(a, RAM + 0x8000, 12, Rights::RWX, true).finish();
+        map(sigma0, a, RAM + 0x40_0000, RAM + 0x8000);
+        map(a, b, RAM + 0x1000, 0x1000);
+        map(a, b, RAM + 0x8000, 0x8000);
+        let mut job = unmap(a, RAM, 16, Rights::RWX, flush);
+        let done = steps(&mut job, before);
+        unmap(sigma0, RAM, 21, Rights::RWX, false).finish();
+        if !done {
+            job.finish();
+        }
+        let left = (!flush).then_some(Rights::RWX);
+        let case = format!("{before} steps, flush: {flush}");
+        assert_eq!((rights(a, RAM + 0x8000), b.nodes()), (left, 0), "{case}");
+        assert_eq!(machine.violations(false), [], "{case}");
+        unmap(sigma0, RAM, 23, Rights::RWX, false).finish();
+        assert_eq!(a.nodes(), 0, "{case}");
+    }
+}
