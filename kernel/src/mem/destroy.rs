@@ -11,7 +11,7 @@ use super::release::free_node;
 use super::revoke::{Revoke, Scope};
 use super::space::{Area, SpaceRef};
 use super::table::{self, Slot};
-use super::walk::{Taken, Walk};
+use super::walk::{Region, Taken, Walk};
 use super::{STEP_BUDGET, Step, cost, slab};
 use super::{ports, tlb};
 use crate::arch::paging::{Entry, span};
@@ -120,8 +120,11 @@ impl DestroyJob {
                 return Step::More;
             }
             if let Some(mut walk) = self.stopped.take() {
-                walk.resume();
-                self.walk(walk, budget);
+                if walk.resume(budget) {
+                    self.walk(walk, budget);
+                } else {
+                    self.stopped = Some(walk);
+                }
             } else if self.marker.parent().is_some() {
                 let _ = spread(self.marker, budget);
             } else if let Some(node) = slab::any(self.space).filter(|node| !node.has(PORTS)) {
@@ -144,7 +147,7 @@ impl DestroyJob {
             Some(parent) => self.marker.put_first(parent, 0),
             None if node.first_child().is_none() => free_node(node),
             None => {
-                let all = ((node.phys(), node.phys() + node.size()), true);
+                let all = Region::Page(node.phys(), node.phys() + node.size());
                 let walk = Walk::new(self.marker, node, all, Taken::PAGES, Scope::Derived);
                 self.walk(walk, budget);
             }

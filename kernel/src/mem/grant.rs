@@ -59,7 +59,8 @@ impl Memory {
             leave_status(parent, status);
         }
         if old.first_raw().is_none() {
-            free_ghosts(old);
+            // The new one is beside it: no ancestor goes.
+            let _ = free_ghosts(old);
         } else {
             old.unlink();
             new.take_over(old);

@@ -4,7 +4,6 @@
 use super::marker::displace;
 use super::node::{ANY_STATUS, NodeRef, STATUS};
 use super::slab;
-use crate::arch::preemption::Pace;
 use abi::Rights;
 
 /// The status that vanished children left in `node`, which forgets it.
@@ -41,20 +40,30 @@ pub(crate) fn free_node(node: NodeRef) {
     slab::free(node.space(), node);
 }
 
-/// Frees `node` and then its ancestors as long as they are ghosts without children.
-pub(crate) fn free_ghosts(node: NodeRef) {
-    let mut next = Some(node);
-    let mut pace = Pace::default();
-    while let Some(node) = next {
-        // Their number is the users' choice.
-        pace.rounds(4);
-        if node.count() != 0 || node.first_child().is_some() {
-            return;
+/// So many ghosts are freed at once.
+pub(crate) const AT_ONCE: u32 = 4;
+
+/// Frees `node` and then its ancestors, as long as they are ghosts without children. Their number is the users'
+/// choice: whose turn it would be behind a few of them is returned, for a walk that climbs.
+#[must_use]
+pub(crate) fn free_ghosts(node: NodeRef) -> Option<NodeRef> {
+    let mut next = node;
+    for _ in 0..AT_ONCE {
+        if !is_bare(next) {
+            return None;
         }
-        next = node.parent();
-        if let Some(parent) = next {
-            leave_status(parent, status_of(node.flags()));
+        let (parent, status) = (next.parent(), status_of(next.flags()));
+        if let Some(parent) = parent {
+            leave_status(parent, status);
         }
-        free_node(node);
+        free_node(next);
+        next = parent?;
     }
+    Some(next).filter(|next| is_bare(*next))
+}
+
+/// Whether `node` has neither pages nor children.
+#[inline]
+pub(crate) fn is_bare(node: NodeRef) -> bool {
+    node.count() == 0 && node.first_child().is_none()
 }

@@ -7,12 +7,13 @@
 //! it was, wherever its page has been granted to meanwhile.
 
 use super::budget::Budget;
+use super::frames::FRAME;
 use super::marker::MarkerRef;
 use super::node::{MARKER, NodeRef};
 use super::small::take_back;
 use super::space::SpaceRef;
 use super::table::{self, Leaf, Slot, Way};
-use super::walk::{Taken, Walk};
+use super::walk::{Region, Taken, Walk};
 use super::{LARGEST_LEVEL, Step, cost, split};
 use crate::arch::paging::{Table, span};
 use abi::Rights;
@@ -100,8 +101,11 @@ impl Revoke {
                 return Step::More;
             }
             if let Some(mut walk) = self.stopped.take() {
-                walk.resume();
-                self.walk(walk, budget);
+                if walk.resume(budget) {
+                    self.walk(walk, budget);
+                } else {
+                    self.stopped = Some(walk);
+                }
                 continue;
             }
             match table::way(self.space, self.pos) {
@@ -122,7 +126,14 @@ impl Revoke {
             // To find the way here, perhaps for one page only.
             budget.spend(cost::SMALL);
             let range = (self.pos, self.end);
-            let pos = take_back(self.space, table, range, self.scope, &mut self.status, budget);
+            let (pos, ghost) =
+                take_back(self.space, table, range, self.scope, &mut self.status, budget);
+            if let Some(ghost) = ghost {
+                // The page is done when they are gone.
+                self.pos = pos - FRAME;
+                self.stopped = Some(Walk::above(self.marker, ghost, FRAME));
+                return;
+            }
             if pos != self.pos || budget.left() == 0 {
                 self.pos = pos;
                 return;
@@ -175,7 +186,8 @@ impl Revoke {
         let is_run = is_whole && !is_page;
         let until = if is_run { (self.pos | (span(leaf.level + 1) - 1)) + 1 } else { next };
         let start = leaf.phys() + inside;
-        let region = ((start, start + self.end.min(until) - self.pos), is_page);
+        let end = start + self.end.min(until) - self.pos;
+        let region = if is_page { Region::Page(start, end) } else { Region::Pages(start, end) };
         self.walk(Walk::new(self.marker, node, region, self.taken, self.scope), budget);
     }
 

@@ -280,7 +280,8 @@ impl Seen {
 
 /// Takes back what was derived from the small pages from `pos` to `end` as long as they are
 /// in `table` and nothing was derived from that; with [`Scope::Own`] the pages, too. Returns where it
-/// ended. What was referenced and written is forgotten there and added to `status`.
+/// ended, and behind which page there are ghosts to be freed. What was referenced and
+/// written is forgotten there and added to `status`.
 ///
 /// Not inlined: walks, which need the most of the kernel stack, lie below its caller.
 #[inline(never)]
@@ -291,7 +292,8 @@ pub(super) fn take_back(
     scope: Scope,
     status: &mut Rights,
     budget: &mut Budget,
-) -> u64 {
+) -> (u64, Option<NodeRef>) {
+    let mut ghost = None;
     let (table, mut pos, own) = (Small::at(space, table), pos, scope == Scope::Own);
     let (mut near, mut seen) = (table, Seen::default());
     let end = end.min((pos | (TABLE - 1)) + 1);
@@ -308,31 +310,33 @@ pub(super) fn take_back(
         }
         budget.spend(cost::SMALL);
         pos += FRAME;
-        let is_last = own && own_page(table, (pos - FRAME, node), &mut seen, status, budget);
-        if is_last || pos >= end || budget.is_used_up() {
+        let page = (pos - FRAME, node);
+        let stops = own && own_page(table, page, &mut seen, status, budget, &mut ghost);
+        if stops || pos >= end || budget.is_used_up() {
             break;
         }
     }
     *status = status.or(seen.status());
-    pos
+    (pos, ghost)
 }
 
 /// Removes the page of `node`, which has no children; what was seen is left with its parent
-/// and added to `status`. Whether it was the last of its table, which is gone then.
+/// and added to `status`. Whether it was the last of its table, which is gone then, or `ghost` is to be freed first.
 fn own_page(
     mut table: Small,
     (vaddr, node): (u64, NodeRef),
     seen: &mut Seen,
     status: &mut Rights,
     budget: &mut Budget,
+    ghost: &mut Option<NodeRef>,
 ) -> bool {
     budget.spend(cost::CHILD);
     node.one_less();
     let is_last = table.remove(table, vaddr, seen);
     let found = core::mem::take(seen).status();
-    forget(node, found);
     *status = status.or(found);
-    is_last
+    *ghost = forget(node, found);
+    is_last || ghost.is_some()
 }
 
 /// Removes the children of a 4 KiB page as far as the budget goes, but at least one; whether
@@ -383,9 +387,9 @@ fn children(
 
 /// Frees a node that has lost its page, and leaves `status` with its parent.
 #[inline]
-fn forget(node: NodeRef, status: Rights) {
+fn forget(node: NodeRef, status: Rights) -> Option<NodeRef> {
     if let Some(parent) = node.parent() {
         leave_status(parent, status);
     }
-    free_ghosts(node);
+    free_ghosts(node)
 }

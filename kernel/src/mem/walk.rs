@@ -12,13 +12,15 @@ use super::cost;
 use super::marker::MarkerRef;
 use super::node::NodeRef;
 use super::quiesce::quiet;
-use super::release::{free_ghosts, free_node, leave_status, status_of, take_status};
+use super::release::{free_ghosts, free_node, is_bare, leave_status, status_of, take_status};
 use super::revoke::Scope;
 use super::split;
 use super::table::{self, Leaf, Slot};
 use super::tlb;
 use crate::arch::paging::{Entry, span};
 use abi::Rights;
+
+mod climb;
 
 /// What is taken back.
 #[derive(Clone, Copy)]
@@ -49,6 +51,8 @@ enum Stage {
     Leave,
     /// To remove the root's own pages, and the root when it has none.
     Finish,
+    /// To free the ghosts from `cur` upward: nothing else is left to do.
+    Climb,
     /// Nothing.
     Done,
 }
@@ -77,6 +81,15 @@ pub(crate) struct Walk {
     pub status: Rights,
 }
 
+/// What of its root's pages a walk is for, from one physical address to another.
+#[derive(Clone, Copy)]
+pub(crate) enum Region {
+    /// A whole page.
+    Page(u64, u64),
+    /// Part of one, or several: the walk finds out how far they are the root's.
+    Pages(u64, u64),
+}
+
 impl Walk {
     /// Takes what it says from what is derived from `region` (physical) of `root`, and from the
     /// root's own pages, if they are concerned. If the region is no single page, they are looked at in any case, and
@@ -84,10 +97,11 @@ impl Walk {
     pub(crate) fn new(
         marker: MarkerRef,
         root: NodeRef,
-        ((start, end), is_page): ((u64, u64), bool),
+        region: Region,
         taken: Taken,
         scope: Scope,
     ) -> Self {
+        let (Region::Page(start, end) | Region::Pages(start, end)) = region;
         let mut walk = Self {
             marker,
             cur: root,
@@ -104,7 +118,7 @@ impl Walk {
         };
         // One from which nothing is derived goes at once: nobody is let in before, so it needs no mark.
         let goes = || taken.removes() && root.first_child().is_none();
-        if is_page && (walk.keeps(root) || goes()) {
+        if matches!(region, Region::Page(..)) && (walk.keeps(root) || goes()) {
             walk.collect(root);
             walk.go_below(root.first_child());
         }
@@ -149,23 +163,27 @@ impl Walk {
         }
     }
 
-    /// Looks where the marker is by now; then the walk can go on.
+    /// Looks where the marker is by now; whether the walk can go on, or has stopped again.
     #[cold]
-    pub(crate) fn resume(&mut self) {
+    pub(crate) fn resume(&mut self, budget: &mut Budget) -> bool {
         let Some(above) = self.marker.parent() else {
             // The root has vanished, with all that was derived from it.
             self.end_region();
             self.stage = Stage::Done;
-            return;
+            return true;
         };
         let (depth, next) = (self.marker.depth(), self.marker.sibling());
         self.marker.take_out();
         self.cur = above;
+        if self.stage == Stage::Climb {
+            return self.climb_on(budget);
+        }
         // The node at which it was has vanished.
         if depth < self.depth {
             self.depth = depth;
             self.go_below(next);
         }
+        true
     }
 
     /// The root's pages have been looked at, or none are left: what is behind the last one is not this walk's.
@@ -196,7 +214,9 @@ impl Walk {
             self.go_below(self.cur.first_child());
         } else {
             self.stage = Stage::Done;
-            free_ghosts(self.cur);
+            if let Some(ghost) = free_ghosts(self.cur) {
+                self.climb(ghost, budget);
+            }
         }
     }
 
@@ -368,7 +388,7 @@ impl Walk {
 
 /// Frees `node` if it has neither pages nor children.
 fn free_if_bare(node: NodeRef) {
-    if node.count() == 0 && node.first_child().is_none() {
+    if is_bare(node) {
         free_node(node);
     }
 }

@@ -17,6 +17,7 @@ mod explore;
 mod foreign;
 mod frames_first;
 mod fuzzed;
+mod ghosts;
 mod hidden;
 mod hidden_elsewhere;
 mod identity;

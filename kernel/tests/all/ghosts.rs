@@ -1,0 +1,74 @@
+//! What a flush that stopped has left of a long chain of mappings vanishes in steps, too, whoever meets it.
+
+use crate::common::{Machine, RAM, marker};
+use abi::{Fpage, MapItem, Rights};
+use kernel::mem::{MapJob, STEP_BUDGET, Scope, SpaceRef, Step, UnmapJob};
+
+/// Mappings, each derived from the one before.
+const LONG: u64 = 400;
+/// Nodes that may be freed in a step.
+const MOST: u64 = 16;
+
+fn page(addr: u64) -> Fpage {
+    Fpage::memory(addr, 12, Rights::RWX)
+}
+
+fn map(src: SpaceRef, dst: SpaceRef, from: u64, to: u64) {
+    let item = MapItem::map(page(from), to);
+    MapJob::new(src, dst, item, Fpage::COMPLETE, marker()).finish().expect("it can pay");
+}
+
+fn flush(space: SpaceRef, addr: u64) -> UnmapJob {
+    UnmapJob::new(space, page(addr), Scope::Own, marker())
+}
+
+/// A chain, of which a flush of the first page has taken all up to `last`.
+fn cut(machine: &Machine, last: u64) -> UnmapJob {
+    let [sigma0, a, ..] = machine.spaces[..] else { panic!("two spaces") };
+    map(sigma0, a, RAM, 0);
+    (0..LONG).for_each(|at| map(a, a, at << 12, (at + 1) << 12));
+    let mut first = flush(a, 0);
+    while a.page(last << 12).is_some() {
+        assert_eq!(first.step(4), Step::More);
+    }
+    assert!(a.page((last + 1) << 12).is_some() && a.nodes() == LONG + 1);
+    first
+}
+
+/// Another flush takes what is left of the chain, and all that is above that, in steps.
+fn vanishes(last: u64, how: impl FnOnce(&Machine, UnmapJob)) {
+    let machine = Machine::new(1, 200, true);
+    let [_, a] = machine.spaces[..] else { panic!("two spaces") };
+    let first = cut(&machine, last);
+    let mut second = flush(a, (last + 1) << 12);
+    let mut before = a.nodes();
+    while second.step(STEP_BUDGET) == Step::More {
+        assert!(a.nodes() + MOST >= before, "from {before} to {} in a step", a.nodes());
+        before = a.nodes();
+    }
+    assert!(a.nodes() + MOST >= before, "from {before} to {} in the last", a.nodes());
+    how(&machine, first);
+    assert_eq!((a.nodes(), machine.violations(false)), (0, vec![]));
+}
+
+#[test]
+fn what_is_above_a_flush_vanishes_in_steps() {
+    for last in [LONG / 2, LONG - 2, LONG - 1] {
+        vanishes(last, |_, mut first| first.finish());
+    }
+}
+
+#[test]
+fn what_is_above_a_flush_vanishes_though_the_first_is_given_up() {
+    let machine = Machine::new(1, 200, true);
+    let [_, a] = machine.spaces[..] else { panic!("two spaces") };
+    for last in [LONG / 2, LONG - 2, LONG - 1] {
+        let mut first = cut(&machine, last);
+        first.abandon();
+        flush(a, (last + 1) << 12).finish();
+        // All but the page that was to go.
+        assert_eq!(a.nodes(), 1);
+        flush(a, 0).finish();
+        assert_eq!((a.nodes(), machine.violations(false)), (0, vec![]));
+    }
+}
