@@ -56,14 +56,14 @@ pub struct Series {
 
 impl Series {
     /// The sample with the fewest instructions, and its number: the one that no
-    /// timer tick came into; of ticks themselves, one with exactly one kernel entry.
+    /// timer tick came into; of ticks themselves, one with exactly one kernel entry, whatever the program did meanwhile.
     #[must_use]
     pub fn best(&self) -> Option<(u64, &Sample)> {
         let ticks = self.name.ends_with("/timer-tick");
         let numbered =
             self.samples.iter().enumerate().filter(|(_, s)| !ticks || count(s, "entries") == 1);
-        let (index, sample) =
-            numbered.min_by_key(|(_, s)| count(s, "kernel") + count(s, "user"))?;
+        let user = |sample| if ticks { 0 } else { count(sample, "user") };
+        let (index, sample) = numbered.min_by_key(|(_, s)| count(s, "kernel") + user(s))?;
         Some((self.first + index as u64 * self.stride, sample))
     }
 }

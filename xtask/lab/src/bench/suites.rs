@@ -362,4 +362,13 @@ mod tests {
         assert_eq!(rows[0].value, 284.0);
         assert_eq!(rows[0].parameter("threads"), Some(10));
     }
+
+    #[test]
+    fn a_tick_that_wakes_somebody_is_none_although_its_program_did_less() {
+        let mut long = sample(131, 1);
+        long.insert("user".to_owned(), 1_000);
+        let ticks = series("ops/timer-tick", ("threads", 1), vec![long, sample(374, 1)]);
+        let rows = operations("ops", &Measured { series: vec![ticks], ..Measured::default() });
+        assert_eq!(rows[0].value, 131.0);
+    }
 }
