@@ -31,8 +31,14 @@ pub(crate) fn leave_status(node: NodeRef, status: Rights) {
     }
 }
 
-/// Frees a node without pages and children.
+/// Frees a node without pages and children. What those that have vanished left in it is left in its parent.
 pub(crate) fn free_node(node: NodeRef) {
+    let flags = node.flags();
+    if flags & ANY_STATUS != 0
+        && let Some(parent) = node.parent()
+    {
+        leave_status(parent, status_of(flags));
+    }
     if node.first_raw().is_some() {
         displace(node);
     }
@@ -52,10 +58,7 @@ pub(crate) fn free_ghosts(node: NodeRef) -> Option<NodeRef> {
         if !is_bare(next) {
             return None;
         }
-        let (parent, status) = (next.parent(), status_of(next.flags()));
-        if let Some(parent) = parent {
-            leave_status(parent, status);
-        }
+        let parent = next.parent();
         free_node(next);
         next = parent?;
     }

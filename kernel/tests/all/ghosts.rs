@@ -2,7 +2,7 @@
 
 use crate::common::{Machine, RAM, marker};
 use abi::{Fpage, MapItem, Rights};
-use kernel::mem::{MapJob, STEP_BUDGET, Scope, SpaceRef, Step, UnmapJob};
+use kernel::mem::{Access, MapJob, STEP_BUDGET, Scope, SpaceRef, Step, UnmapJob};
 
 /// Mappings, each derived from the one before.
 const LONG: u64 = 400;
@@ -71,4 +71,19 @@ fn what_is_above_a_flush_vanishes_though_the_first_is_given_up() {
         flush(a, 0).finish();
         assert_eq!((a.nodes(), machine.violations(false)), (0, vec![]));
     }
+}
+
+/// The status of a page that a flush takes waits at a ghost while that flush stands still.
+#[test]
+fn what_was_written_is_told_to_who_frees_the_ghosts() {
+    let machine = Machine::new(1, 200, true);
+    let [_, a] = machine.spaces[..] else { panic!("two spaces") };
+    let mut first = cut(&machine, LONG - 1);
+    assert!(a.resolve(LONG << 12, Access::Write).is_some());
+    let mut second = flush(a, LONG << 12);
+    assert_eq!(second.step(1), Step::More);
+    first.finish();
+    assert!(first.status().contains(Rights::W), "{:?}", first.status());
+    second.finish();
+    assert_eq!((a.nodes(), machine.violations(false)), (0, vec![]));
 }
