@@ -63,7 +63,7 @@ pub fn thread_state(
         make_foreign(thread, caller)?;
     }
     if control & bit::STOP != 0 {
-        if thread.kind.get() == Kind::Preemption && ceiling::is_out_of_time(thread, caller) {
+        if waits_for_time(thread) && ceiling::is_out_of_time(thread, caller) {
             return Err(CallError::NoPrivilege);
         }
         stop(thread)?;
@@ -78,6 +78,13 @@ pub fn thread_state(
         }
     }
     vector(own, thread, control, buffer)
+}
+
+/// Whether `thread` tells its scheduler that its quantum is used up, or will when it is picked: on another processor it
+/// has made that entry.
+fn waits_for_time(thread: TcbRef) -> bool {
+    let has_entered = thread.resume.get() == Resume::Entered && thread.frame().is_out_of_time();
+    thread.kind.get() == Kind::Preemption || has_entered
 }
 
 /// The caller says of itself and of the threads that its task will create whether they use

@@ -50,6 +50,13 @@ fn a_foreign_thread_that_is_out_of_time_is_not_freed_by_being_stopped() {
     foreign.quantum_left_us.set(0);
     set_current(foreign);
     kernel::sched::grant_slice(foreign);
+    // On another processor, and not picked since.
+    foreign.frame().set_out_of_time();
+    foreign.resume.set(Resume::Entered);
+    set_current(world.one);
+    let stopped = thread_state(world.one, foreign.id.get(), state::STOP, 0);
+    assert_eq!((stopped, foreign.resume.get()), (Err(CallError::NoPrivilege), Resume::Entered));
+    set_current(foreign);
     foreign.resume.set(Resume::Frame);
     let _ = kernel::irq::tick::tick(foreign);
     assert_eq!(foreign.kind.get(), Kind::Preemption);
