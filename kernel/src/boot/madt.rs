@@ -200,7 +200,10 @@ impl Madt {
         match byte(0)? {
             kind::PROCESSOR => {
                 let who = Processor { apic: byte(3)?.into(), uid: byte(2)?.into() };
-                self.processor(who, word(4)?);
+                // That number is everybody's: some firmware lists what is not there so.
+                if who.apic != EVERYBODY {
+                    self.processor(who, word(4)?);
+                }
             }
             kind::PROCESSOR_X2 => {
                 self.processor(Processor { apic: word(4)?, uid: word(12)? }, word(8)?);

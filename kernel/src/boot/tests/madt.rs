@@ -48,6 +48,14 @@ fn with(extra: &[u8]) -> Result<Madt, Defect> {
 }
 
 #[test]
+fn a_processor_with_everybodys_number_is_none() {
+    let madt = with(&processor(9, 0xFF, 1)).expect("a sound table");
+    assert_eq!(madt.processors.as_slice().len(), 2);
+    let madt = with(&processor(9, 0xFE, 1)).expect("a sound table");
+    assert_eq!(madt.processors.as_slice().len(), 3);
+}
+
+#[test]
 fn a_pc_is_understood() {
     let madt = read(&body()).expect("a sound table");
     assert_eq!((madt.local, madt.has_8259), (0xFEE0_0000, true));
