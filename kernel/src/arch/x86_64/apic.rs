@@ -121,10 +121,20 @@ pub fn init(address: u64, take: impl FnOnce() -> Option<u64>) -> Result<(), &'st
         }
         map_device(0, address, take).ok_or("there is no memory for its page table")?;
     }
-    if !enable() || id() > HIGHEST_NARROW {
+    // Before anything is masked: the 8259s signal by a pin of this APIC.
+    if kind() == Kind::X2 && x2_number() > HIGHEST_NARROW {
         return Err("I/O APICs cannot name the first processor, whose number is too high");
     }
-    Ok(())
+    if enable() {
+        Ok(())
+    } else {
+        Err("the processor has no local APIC of the kind that is wanted")
+    }
+}
+
+/// This processor's number as x2APIC will have it, whether that is on or not (Intel SDM 2A, CPUID leaf 0BH).
+fn x2_number() -> u32 {
+    cpuid(0xB, 0).edx
 }
 
 fn exists() -> bool {
@@ -273,6 +283,16 @@ fn has_left() -> bool {
 #[inline(never)]
 fn leaves_late() -> bool {
     (0..PATIENCE).any(|_| has_left())
+}
+
+/// What has been written to devices' registers is there before what comes next: the end of an interrupt by a model-specific
+/// register overtakes stores (11.12.3).
+#[inline(always)]
+pub fn order() {
+    if kind() == Kind::X2 {
+        // SAFETY: a fence.
+        unsafe { asm!("mfence", options(nostack, preserves_flags)) };
+    }
 }
 
 /// Lets the timer count down from `count` for once, without an interrupt.

@@ -75,8 +75,9 @@ pub fn init(madt: Option<&Madt>, take: impl Fn() -> Option<u64>) -> Result<u32, 
 }
 
 fn with_apics(madt: &Madt, take: impl Fn() -> Option<u64>) -> Result<u32, &'static str> {
-    apic::init(madt.local, &take)?;
-    io_apic::init(madt.io_apics.as_slice(), take)?;
+    // The local one comes last: if it cannot be used nothing of it has been changed.
+    io_apic::init(madt.io_apics.as_slice(), &take)?;
+    apic::init(madt.local, take)?;
     pic::close();
     let own = apic::id();
     for (number, line) in (0..u32::from(vectors::LINES)).zip(&LINES.0).skip(1) {
@@ -140,6 +141,7 @@ pub fn accept(number: u8) -> bool {
         let line = &LINES.0[usize::from(number) % LINES.0.len()];
         if line.kind.get() == Hold::Level {
             line.entry.get().mask();
+            apic::order();
         } else if line.latch.come() == Came::Again {
             is_due = false;
             if line.kind.get() == Hold::Edge {
