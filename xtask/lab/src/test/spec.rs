@@ -220,6 +220,9 @@ impl Run {
         if self.system.is_none() && self.root.is_none() {
             bail!("the run `{name}` names neither a `system` nor a `root` task");
         }
+        if self.boot == BootKind::Bochs && self.exit.is_some() {
+            bail!("the run `{name}` has an `exit`, but Bochs is left before it ends");
+        }
         if !self.cases && self.exit.is_none() && self.dialogue.is_empty() {
             bail!(
                 "the run `{name}` expects nothing; give `cases = true`, an `exit` or a `dialogue`"
@@ -335,6 +338,8 @@ mod tests {
     #[test]
     fn runs_that_prove_nothing_are_refused() {
         refused(RUN, "expects nothing");
+        let bochs = format!("{RUN}boot = \"bochs\"\ncases = true\nexit = \"success\"\n");
+        refused(&bochs, "Bochs is left before it ends");
         refused(&RUN.replace("\"system\"", "\"host\""), "cannot be in the host ring");
         refused(
             &RUN.replace("system = \"minimal\"", "cases = true"),
