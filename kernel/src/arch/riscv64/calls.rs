@@ -14,6 +14,8 @@ use crate::arch::exchange::Exchange;
 const A0: usize = 10;
 /// The register a7.
 const A7: usize = 17;
+/// In place of a cause: the thread's time is used up; no processor has it.
+const OUT_OF_TIME: u64 = !0;
 
 /// Length in bytes of the instruction with which a program calls its system.
 pub const SYSTEM_CALL_BYTES: u64 = 4;
@@ -134,21 +136,29 @@ impl TrapFrame {
     /// The words of such a message: there is none.
     pub fn exchange_words(&self, _count: usize, _each: impl FnMut(usize, u64)) {}
 
-    /// Makes the frame one from which the entry that left it is made again: all are made at
-    /// their instruction.
+    /// Makes the frame one from which the entry that left it is made again: all that an instruction makes are made
+    /// at it.
     #[must_use]
     pub fn make_again(&self) -> bool {
         if self.vector.get() == Cause::SystemCall.code() {
             self.ip.set(self.ip.get().wrapping_sub(SYSTEM_CALL_BYTES));
         }
-        true
+        !self.is_out_of_time()
     }
 
     /// The vector by which a processor is told to look.
     pub const HELLO: u64 = Cause::Software.code();
 
-    /// The thread has used up its time elsewhere.
-    pub fn set_out_of_time(&self) {}
+    /// The thread, which was interrupted elsewhere, has used up its time.
+    pub fn set_out_of_time(&self) {
+        self.vector.set(OUT_OF_TIME);
+    }
+
+    /// Whether [`Self::set_out_of_time`] has said so.
+    #[must_use]
+    pub fn is_out_of_time(&self) -> bool {
+        self.vector.get() == OUT_OF_TIME
+    }
 
     /// The answer to a foreign thread's call.
     pub fn set_answer(&self, word: u64) {
