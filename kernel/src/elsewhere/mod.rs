@@ -23,9 +23,9 @@ use crate::arch::{clock, cpu};
 use crate::between::berth::{Call, OtherSide};
 use crate::sched::leaving::{look_soon, wants_to_leave};
 use crate::sched::pick;
+use crate::sched::slice::settle;
 use crate::thread::tcb::Resume;
 use crate::thread::{TcbRef, rendezvous};
-use crate::usermem::Utcb;
 use crate::{local, thread};
 
 pub use crate::arch::elsewhere::visits;
@@ -106,27 +106,14 @@ pub fn send(thread: TcbRef) {
 #[inline(never)]
 fn set_out(thread: TcbRef) {
     let scheduler = &cpu().scheduler;
-    keep_user_state(thread);
+    thread.keep_user_state();
     if scheduler.slice_owner.get() == Some(thread) {
+        settle(thread);
         thread.slice_left_us.set(scheduler.slice_left_us.get());
         scheduler.slice_owner.set(None);
     }
     scheduler.ready.remove(thread);
     rendezvous::set_away(thread);
-}
-
-/// What `thread` has in user mode is in its frame from now on.
-fn keep_user_state(thread: TcbRef) {
-    let (frame, ip, sp, flags) = (thread.frame(), &thread.ip, &thread.sp, &thread.flags);
-    if let (Resume::Ipc, Some(utcb)) = (thread.resume.get(), Utcb::of(thread)) {
-        let from = thread.result_from.get().0;
-        frame.return_from_ipc(from, thread.utcb.get(), |index| utcb.mr(index));
-        // As they are: it may be in the stubs.
-        frame.ip.set(ip.get());
-        frame.sp.set(sp.get());
-        frame.flags.set(flags.get());
-    }
-    thread.resume.set(Resume::Frame);
 }
 
 /// Lets the most urgent thread of each queue go, where there is room or somebody less urgent.
@@ -180,6 +167,9 @@ pub fn least(other: &Other, guest: TcbRef) -> u8 {
 #[inline(always)]
 fn enter(number: u32, other: &Other, thread: TcbRef) {
     let scheduler = &cpu().scheduler;
+    if thread.quantum_left_us.get() == 0 {
+        return out_of_time(other, thread);
+    }
     if thread.slice_left_us.get() == 0 {
         thread.slice_left_us.set(thread.timeslice_us.get());
     }
@@ -236,6 +226,16 @@ pub fn charge(other: &Other, thread: TcbRef, now_us: u64) -> bool {
         }
     }
     thread.quantum_left_us.get() == 0
+}
+
+/// The quantum of `thread`, which is not there any more, is used up: its scheduler is told when it runs here.
+#[cold]
+#[inline(never)]
+pub fn out_of_time(other: &Other, thread: TcbRef) {
+    if thread.is_away() {
+        thread.is_told_of_its_time();
+        other.gives_up(thread);
+    }
 }
 
 /// `guest` is not in the berth any more; returns who has run there on its slice.

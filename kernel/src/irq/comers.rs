@@ -6,8 +6,8 @@ use abi::inspect::Back;
 use super::quick;
 use crate::arch::cpu;
 use crate::elsewhere::{
-    Other, advance, advance_all, call_back, charge, go_on, least, leaves, requeue, send, visits,
-    wants_nothing_here,
+    Other, advance, advance_all, call_back, charge, go_on, least, leaves, out_of_time, requeue,
+    send, visits, wants_nothing_here,
 };
 use crate::thread;
 use crate::thread::TcbRef;
@@ -82,13 +82,4 @@ fn end_of_slice(number: u32, other: &Other, thread: TcbRef) {
         }
     }
     thread.slice_left_us.set(thread.timeslice_us.get());
-}
-
-/// The quantum of `thread` is used up: its scheduler is told when it runs here.
-fn out_of_time(other: &Other, thread: TcbRef) {
-    if thread.is_away() {
-        thread.frame().set_out_of_time();
-        thread.resume.set(Resume::Entered);
-        other.gives_up(thread);
-    }
 }

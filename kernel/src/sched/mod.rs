@@ -177,6 +177,10 @@ pub fn grant_slice(thread: TcbRef) {
 /// running one has been kept.
 fn begin_slice(thread: TcbRef) {
     let scheduler = &cpu().scheduler;
+    let before = scheduler.slice_owner.get().map_or(u64::MAX, |it| it.quantum_left_us.get());
+    if before & thread.quantum_left_us.get() != u64::MAX {
+        slice::hand_on(thread);
+    }
     if thread.slice_left_us.get() == 0 {
         thread.slice_left_us.set(thread.timeslice_us.get());
     }

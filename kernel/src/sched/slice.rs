@@ -3,7 +3,7 @@
 use super::{begin_slice, blocked, delay, early, grant_slice, keep_watch, pick, requeue};
 use crate::arch::{clock, cpu};
 use crate::space::SpaceRef;
-use crate::thread::TcbRef;
+use crate::thread::{TcbRef, current};
 
 /// An interrupt has been handled while `running` had the processor: who has it now. If
 /// that thread goes on, the switches that follow pass over nobody who waits.
@@ -141,6 +141,25 @@ fn end_of_slice(running: TcbRef) -> TcbRef {
         keep_watch(running);
     }
     next
+}
+
+/// `next` is about to have a slice of its own, and its quantum, or that of whoever has had one until now, is limited:
+/// ticks alone would let somebody who sleeps over each of them run for ever, on the quanta of others.
+#[cold]
+#[inline(never)]
+pub(super) fn hand_on(next: TcbRef) {
+    let current = current();
+    let _ = charge(current, clock::now_us());
+    if next.quantum_left_us.get() == 0 && next != current {
+        next.is_told_of_its_time();
+    }
+}
+
+/// The same if `owner` gives up its slice.
+pub fn settle(owner: TcbRef) {
+    if owner.quantum_left_us.get() != u64::MAX {
+        let _ = charge(current(), clock::now_us());
+    }
 }
 
 /// Charges the time since the last charge to `running`, to the running slice and to

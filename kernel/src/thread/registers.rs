@@ -70,6 +70,30 @@ impl TcbRef {
         }
     }
 
+    /// What it has in user mode is in its frame from now on: it has its answer, if it has waited for one.
+    pub fn keep_user_state(self) {
+        let (frame, ip, sp, flags) = (self.frame(), &self.ip, &self.sp, &self.flags);
+        if let (Resume::Ipc, Some(utcb)) = (self.resume.get(), Utcb::of(self)) {
+            let from = self.result_from.get().0;
+            frame.return_from_ipc(from, self.utcb.get(), |index| utcb.mr(index));
+            // As they are: it may be in the stubs.
+            frame.ip.set(ip.get());
+            frame.sp.set(sp.get());
+            frame.flags.set(flags.get());
+        }
+        self.resume.set(Resume::Frame);
+    }
+
+    /// Its quantum is used up: its scheduler is told before it goes on in user mode; not now if it is in the middle
+    /// of something.
+    pub fn is_told_of_its_time(self) {
+        if matches!(self.resume.get(), Resume::Ipc | Resume::Frame | Resume::Anew) {
+            self.keep_user_state();
+            self.frame().set_out_of_time();
+            self.resume.set(Resume::Entered);
+        }
+    }
+
     /// Sets instruction and/or stack pointer at which the thread goes on in user mode.
     /// An address that no user code can have becomes one that faults at once.
     pub fn set_user_ip(self, ip: u64) {

@@ -363,3 +363,15 @@ fn who_cannot_leave_keeps_nobody_from_it() {
     assert!(accept(2).is_some(), "its processor is free");
     sound();
 }
+
+/// Short visits, none of them met by a tick, use up a quantum as others do.
+#[test]
+fn who_is_out_of_time_does_not_go() {
+    let world = world();
+    world.one.quantum_left_us.set(0);
+    go(&world, world.one);
+    assert!(accept(1).is_none(), "nobody may come");
+    assert!(world.one.is_ready() && world.one.ready.are_linked(), "it is here");
+    assert!(world.one.resume.get() == Resume::Entered && world.one.frame().is_out_of_time());
+    sound();
+}

@@ -1,9 +1,13 @@
 //! Time slices that are passed on: who goes on with what, and who comes next.
 
+use std::sync::atomic::Ordering;
+
 use crate::common::tasks::{QUIET_LINE, ipc, machine, thread};
-use abi::ThreadId;
+use abi::{ThreadId, Time, Timeouts};
+use kernel::arch::clock::{PAGE, TICK_US};
 use kernel::arch::cpu;
 use kernel::control::schedule;
+use kernel::ipc::syscall;
 use kernel::irq;
 use kernel::sched;
 use kernel::space::SpaceRef;
@@ -130,4 +134,56 @@ fn who_is_answered_within_its_turn_goes_on_with_it() {
     set_current(pager);
     assert!(ipc(pager, running.id.get(), ThreadId::NIL) == pager);
     assert!(ipc(pager, ThreadId::NIL, ThreadId::ANY) == running);
+}
+
+/// The kernel's own line.
+const TIMER: u32 = 0;
+/// When it all begins, µs: as a grain does.
+const BEGIN_US: u64 = 1_024_000;
+/// How long before the next tick somebody begins to sleep until then, µs.
+const REST_US: u64 = 104;
+
+/// Who is more urgent, and sleeps over each tick, is charged what it has used, and its scheduler is told; who is met by the ticks
+/// is not charged for it.
+#[test]
+fn who_sleeps_over_each_tick_uses_up_its_quantum() {
+    let (_machine, spaces) = machine(3);
+    let [sleeper, victim, scheduler] = threads(&spaces);
+    let set_clock = |us: u64| PAGE.offset_us.store(us, Ordering::Relaxed);
+    let _ = ipc(scheduler, ThreadId::NIL, ThreadId::ANY);
+    sleeper.scheduler.set(scheduler.id.get());
+    sleeper.priority.set(150);
+    let turn_us = TICK_US - REST_US;
+    sleeper.quantum_left_us.set(3 * turn_us);
+    victim.quantum_left_us.set(20 * TICK_US);
+    cpu().scheduler.wakeup.begin(BEGIN_US);
+    set_clock(BEGIN_US);
+    set_current(victim);
+    sched::requeue(sleeper);
+    let mut next = irq::interrupt(victim, TIMER);
+    let before_us = victim.used_us.get();
+    let sleep = Timeouts::new(Time::NEVER, Time::micros(REST_US)).0;
+    for turn in 1..=3 {
+        assert!(next == sleeper && sleeper.resume.get() != Resume::Entered, "turn {turn}");
+        set_current(sleeper);
+        sleeper.resume.set(Resume::Ipc);
+        sleeper.ip.set(0x1000 + turn);
+        set_clock(BEGIN_US + turn * TICK_US - REST_US);
+        assert!(syscall::ipc(sleeper, ThreadId::NIL, ThreadId::ANY, sleep) == victim);
+        assert_eq!(sleeper.quantum_left_us.get(), (3 - turn) * turn_us);
+        set_current(victim);
+        set_clock(BEGIN_US + turn * TICK_US);
+        next = irq::interrupt(victim, TIMER);
+        // Timeouts end with the first tick behind them.
+        if next == victim {
+            set_clock(BEGIN_US + turn * TICK_US + 1);
+            next = irq::interrupt(victim, TIMER);
+        }
+    }
+    assert!(next == sleeper && sleeper.resume.get() == Resume::Entered);
+    assert!(sleeper.frame().is_out_of_time(), "its scheduler is told now");
+    assert_eq!(sleeper.frame().ip.get(), 0x1003, "and then it goes on where it was");
+    let used_us = victim.used_us.get() - before_us;
+    assert!(used_us <= 3 * (REST_US + 1), "{used_us} µs");
+    set_clock(0);
 }
