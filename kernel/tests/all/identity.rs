@@ -4,9 +4,10 @@ use crate::common::tasks::{ipc, machine, make, registers, thread};
 use abi::id::USER_BASE;
 use abi::{MsgTag, ThreadId, utcb};
 use kernel::control::lifecycle;
+use kernel::ipc::kernel_message;
 use kernel::ipc::wait::waits;
 use kernel::thread::rendezvous::{Busy, Waits};
-use kernel::thread::{TcbRef, set_current};
+use kernel::thread::{Kind, TcbRef, set_current};
 
 /// `sender`'s next message goes out in the name of `name`, if that is allowed.
 fn propagate(sender: TcbRef, name: ThreadId) {
@@ -76,4 +77,37 @@ fn a_sender_that_gets_another_id_while_it_is_queued_sends_nothing() {
     lifecycle::change_id(sender, ThreadId::global(USER_BASE + 3, 2));
     let _ = ipc(server, ThreadId::NIL, ThreadId::ANY);
     assert_eq!(waits(server), Waits::Open);
+}
+
+/// What the kernel asks a thread's handler nobody of the thread's own task answers, not even in the handler's name:
+/// neither who waits to send when the kernel asks, nor who comes later.
+#[test]
+fn nobody_answers_the_kernel_in_another_s_name() {
+    for comes_first in [true, false] {
+        let (_machine, spaces) = machine(2);
+        let scheduler = thread(spaces[1], 1, ThreadId::NIL);
+        let asker = thread(spaces[0], 0, ThreadId::NIL);
+        let sibling = thread(spaces[0], 2, ThreadId::NIL);
+        let answers = || {
+            propagate(sibling, scheduler.id.get());
+            set_current(sibling);
+            let _ = ipc(sibling, asker.id.get(), ThreadId::NIL);
+            assert_eq!(waits(sibling), Waits::Busy(Busy::Polling));
+        };
+        asker.scheduler.set(scheduler.id.get());
+        if comes_first {
+            answers();
+        }
+        set_current(asker);
+        let _ = ipc(scheduler, ThreadId::NIL, ThreadId::ANY);
+        let _ = kernel_message::preemption(asker);
+        assert_eq!(asker.kind.get(), Kind::Preemption);
+        if !comes_first {
+            answers();
+        }
+        assert_eq!(asker.kind.get(), Kind::Preemption, "its scheduler has not answered");
+        set_current(scheduler);
+        let _ = ipc(scheduler, asker.id.get(), ThreadId::NIL);
+        assert_eq!(asker.kind.get(), Kind::User);
+    }
 }
