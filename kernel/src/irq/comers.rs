@@ -5,10 +5,12 @@ use abi::inspect::Back;
 
 use super::quick;
 use crate::arch::cpu;
+use crate::arch::preemption;
 use crate::elsewhere::{
     Other, advance, advance_all, call_back, charge, go_on, least, leaves, out_of_time, requeue,
     send, visits, wants_nothing_here,
 };
+use crate::ipc::wait;
 use crate::thread;
 use crate::thread::TcbRef;
 use crate::thread::tcb::Resume;
@@ -18,9 +20,13 @@ pub fn look() {
     let scheduler = &cpu().scheduler;
     let leaving = &scheduler.leaving;
     for id in leaving.take_all() {
-        if let Some(thread) = thread::lookup(id).filter(|thread| wants_nothing_here(*thread)) {
+        if let Some(thread) = thread::lookup(id) {
             look_at(thread);
+            preemption::let_in();
         }
+    }
+    if leaving.has_missed() {
+        search();
     }
     if !leaving.is_empty() {
         scheduler.wakeup.look_again();
@@ -39,8 +45,29 @@ pub fn look() {
     advance_all();
 }
 
+/// More have become ready than could be remembered: as many of them as can be now are, for the next tick. They are
+/// queued here.
+#[cold]
+#[inline(never)]
+fn search() {
+    let scheduler = &cpu().scheduler;
+    scheduler.leaving.begin_search();
+    for thread in scheduler.ready.all() {
+        if wants_nothing_here(thread) && !scheduler.leaving.has_room_for(thread.id.get()) {
+            return;
+        }
+    }
+}
+
 /// `thread` leaves, or is looked at again later. If that cannot be remembered it waits for its processor.
 fn look_at(thread: TcbRef) {
+    if !wants_nothing_here(thread) {
+        if thread.is_elsewhere() && thread.is_foreign() {
+            // It may have gone on here, and waits now: by a way that notes when it is ready again.
+            wait::wait_for_the_complete_path(thread);
+        }
+        return;
+    }
     let is_current = thread == thread::current();
     if !leaves(thread) && (cpu().scheduler.leaving.keep(thread.id.get()) || is_current) {
         return;
@@ -66,6 +93,7 @@ pub fn tick(now_us: u64) {
             end_of_slice(number, other, thread);
         }
         advance(number, other);
+        preemption::let_in();
     }
     if !cpu().guests.is_empty() {
         cpu().scheduler.wakeup.look_again();

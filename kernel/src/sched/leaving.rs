@@ -30,33 +30,62 @@ const PLACES: usize = 16;
 const MOST_KEPT: usize = PLACES / 2;
 
 /// The ids of threads that have become ready here and go on elsewhere: nobody has to pick them
-/// for that. If there are too many, or one has gone, that changes nothing but the time at which
-/// they leave.
+/// for that. If there are too many, who has been missed is looked for among all that are ready.
 pub struct Leaving {
     ids: [Cell<ThreadId>; PLACES],
     count: Cell<usize>,
+    /// There have been too many since they were looked for last.
+    missed: Cell<bool>,
 }
 
 impl Leaving {
     /// Nobody.
     #[must_use]
     pub const fn new() -> Self {
-        Self { ids: [const { Cell::new(ThreadId::NIL) }; PLACES], count: Cell::new(0) }
+        Self {
+            ids: [const { Cell::new(ThreadId::NIL) }; PLACES],
+            count: Cell::new(0),
+            missed: Cell::new(false),
+        }
     }
 
     pub fn add(&self, id: ThreadId) {
-        if let Some(place) = self.ids.get(self.count.get()) {
-            place.set(id);
-            self.count.set(self.count.get() + 1);
+        match self.ids.get(self.count.get()) {
+            Some(place) => {
+                place.set(id);
+                self.count.set(self.count.get() + 1);
+            }
+            None => self.missed.set(true),
         }
+    }
+
+    /// Whether there have been too many.
+    pub fn has_missed(&self) -> bool {
+        self.missed.get()
+    }
+
+    /// Who has been missed is looked for.
+    pub fn begin_search(&self) {
+        self.missed.set(false);
+    }
+
+    /// Remembers the thread `id`, which has been missed, unless it is known; whether there was room.
+    pub fn has_room_for(&self, id: ThreadId) -> bool {
+        if !self.knows(id) {
+            self.add(id);
+        }
+        !self.missed.get()
+    }
+
+    fn knows(&self, id: ThreadId) -> bool {
+        self.ids.iter().take(self.count.get()).any(|known| known.get() == id)
     }
 
     /// The thread `id`, whose processor takes nobody for now, is to be looked at again, if it can be remembered and
     /// leaves room for others, whose processors do.
     #[must_use]
     pub fn keep(&self, id: ThreadId) -> bool {
-        let count = self.count.get();
-        let is_known = self.ids.iter().take(count).any(|known| known.get() == id);
+        let (count, is_known) = (self.count.get(), self.knows(id));
         if !is_known && count < MOST_KEPT {
             self.add(id);
         }

@@ -164,6 +164,18 @@ impl ReadyQueue {
         }
     }
 
+    /// Those in the queue, ready or not any more, the most urgent first; nobody comes or goes meanwhile.
+    pub fn all(&self) -> impl Iterator<Item = TcbRef> {
+        let words = self.occupied.iter().enumerate().rev();
+        let priorities = words.flat_map(|(word, bits)| {
+            (0..64)
+                .rev()
+                .filter(move |bit| bits.get() >> bit & 1 != 0)
+                .map(move |bit| word * 64 + bit)
+        });
+        priorities.flat_map(|priority| self.rings[priority % PRIORITIES].iter())
+    }
+
     /// Calls `visit` with every priority, its ring, and whether the bitmap says that it has
     /// members; for the checker.
     pub fn for_each_ring(&self, mut visit: impl FnMut(u8, &Ring<Ready>, bool)) {
