@@ -4,9 +4,10 @@
 use abi::{CallError, Ceilings};
 
 use super::schedule::{self, Change, UNCHANGED};
-use crate::arch::cpu;
 use crate::elsewhere;
+use crate::sched::early::GAP_US;
 use crate::sched::own_priority;
+use crate::sched::slice::set_quantum;
 use crate::space::SpaceRef;
 use crate::thread::TcbRef;
 
@@ -29,20 +30,21 @@ pub fn begin(thread: TcbRef, creator: TcbRef) -> Result<(), CallError> {
     if own.is_metered() {
         return first_quantum(thread, creator, highest);
     }
-    thread.quantum_left_us.set(highest);
+    set_quantum(thread, highest);
     Ok(())
 }
 
 /// Under a ceiling a new thread gets half of what its creator has left; so a task cannot
-/// refill what it used up by making threads, or tasks. One that got nothing would run until the next tick.
+/// refill what it used up by making threads, or tasks. One that got less than the timer
+/// tells apart would have more.
 #[cold]
 #[inline(never)]
 fn first_quantum(thread: TcbRef, creator: TcbRef, highest: u64) -> Result<(), CallError> {
     let left = creator.quantum_left_us.get();
     let given = (left / 2).min(highest);
     creator.quantum_left_us.set(left - given);
-    thread.quantum_left_us.set(given);
-    if given == 0 { Err(CallError::NoPrivilege) } else { Ok(()) }
+    set_quantum(thread, given);
+    if given < GAP_US { Err(CallError::NoPrivilege) } else { Ok(()) }
 }
 
 /// The new `thread` is refused: `creator` has back what it gave.
@@ -64,14 +66,9 @@ pub fn lower(thread: TcbRef, ceilings: Ceilings) {
     let sensitive = &thread.sensitive_priority;
     sensitive.set(sensitive.get().min(ceilings.priority));
     let slice_us = ceilings.slice_us().max(1);
-    for cell in [&thread.timeslice_us, &thread.slice_left_us] {
-        cell.set(cell.get().min(slice_us));
-    }
-    let scheduler = &cpu().scheduler;
-    if scheduler.slice_owner.get() == Some(thread) {
-        scheduler.slice_left_us.set(scheduler.slice_left_us.get().min(slice_us));
-    }
-    thread.quantum_left_us.set(thread.quantum_left_us.get().min(ceilings.quantum_us()));
+    thread.timeslice_us.set(thread.timeslice_us.get().min(slice_us));
+    schedule::shorten_slice(thread, slice_us);
+    set_quantum(thread, thread.quantum_left_us.get().min(ceilings.quantum_us()));
     thread.max_delay_us.set(thread.max_delay_us.get().min(u64::from(ceilings.delay_us)));
 }
 

@@ -94,8 +94,8 @@ fn apply(thread: TcbRef, request: &Change) {
         let (slice, quantum) = times(request.time);
         let timeslice_us = slice.period_us().unwrap_or(u64::MAX).max(1);
         thread.timeslice_us.set(timeslice_us);
-        thread.quantum_left_us.set(quantum.period_us().unwrap_or(u64::MAX));
-        restart_slice(thread, timeslice_us);
+        slice::set_quantum(thread, quantum.period_us().unwrap_or(u64::MAX));
+        shorten_slice(thread, timeslice_us);
     }
     if request.priority != UNCHANGED {
         set_priority(thread, request.priority as u8);
@@ -111,12 +111,13 @@ fn apply(thread: TcbRef, request: &Change) {
     }
 }
 
-fn restart_slice(thread: TcbRef, timeslice_us: u64) {
+/// The slice that `thread` has now ends no later than one of `timeslice_us`; its next turn begins with one. A whole one now
+/// would be as good as an endless one for whoever asks for it again and again.
+pub(super) fn shorten_slice(thread: TcbRef, timeslice_us: u64) {
     let scheduler = &cpu().scheduler;
-    thread.slice_left_us.set(timeslice_us);
-    if scheduler.slice_owner.get() == Some(thread) {
-        scheduler.slice_left_us.set(timeslice_us);
-    }
+    let is_running = scheduler.slice_owner.get() == Some(thread);
+    let left = if is_running { &scheduler.slice_left_us } else { &thread.slice_left_us };
+    left.set(left.get().min(timeslice_us));
 }
 
 /// Sets the priority of `thread`, queued or not.

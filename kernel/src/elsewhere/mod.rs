@@ -19,11 +19,10 @@ mod standstill;
 
 use abi::inspect::Back;
 
-use crate::arch::{clock, cpu};
+use crate::arch::{clock, cpu, preemption};
 use crate::between::berth::{Call, OtherSide};
 use crate::sched::leaving::{look_soon, wants_to_leave};
-use crate::sched::pick;
-use crate::sched::slice::settle;
+use crate::sched::{pick, slice};
 use crate::thread::tcb::Resume;
 use crate::thread::{TcbRef, rendezvous};
 use crate::{local, thread};
@@ -77,6 +76,8 @@ pub fn leave(mut next: TcbRef) -> TcbRef {
             break;
         }
         send(next);
+        // Users decide how many such threads there are.
+        preemption::let_in();
         next = pick();
     }
     next
@@ -108,7 +109,8 @@ fn set_out(thread: TcbRef) {
     let scheduler = &cpu().scheduler;
     thread.keep_user_state();
     if scheduler.slice_owner.get() == Some(thread) {
-        settle(thread);
+        // What it has done here is not whose turn comes next.
+        let _ = slice::charge(thread::current(), clock::now_us());
         thread.slice_left_us.set(scheduler.slice_left_us.get());
         scheduler.slice_owner.set(None);
     }
@@ -246,6 +248,10 @@ pub fn has_left(number: u32, other: &Other, guest: TcbRef) -> TcbRef {
     let runner = party::home(number, other).unwrap_or(guest);
     other.guest.set(None);
     if runner != guest {
+        // It may have left the slice of its own to somebody here, when it began to wait: as in [`set_out`].
+        if cpu().scheduler.slice_owner.get() == Some(runner) {
+            cpu().scheduler.slice_owner.set(None);
+        }
         // It goes on with the slice on which it has run, as far as that is one of its own.
         let left_us = guest.slice_left_us.replace(0);
         runner.slice_left_us.set(left_us.min(runner.timeslice_us.get()));
@@ -266,9 +272,13 @@ pub fn queue(number: u32, other: &Other, thread: TcbRef) {
     }
 }
 
-/// `thread`, which is away, is the first of its priority to go to processor `number`.
+/// `thread`, which is away, is the first of its priority to go to processor `number`, or the last if its slice is over.
 fn waits_first(number: u32, other: &Other, thread: TcbRef) {
-    other.ready.insert_first(thread);
+    if thread.slice_left_us.get() == 0 {
+        other.ready.insert(thread);
+    } else {
+        other.ready.insert_first(thread);
+    }
     cpu().scheduler.wanted.add(number);
 }
 

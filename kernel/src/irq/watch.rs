@@ -6,7 +6,7 @@ use core::hint::spin_loop;
 
 use super::comers::look;
 use super::quick;
-use crate::arch::{cpu, preemption};
+use crate::arch::{clock, cpu, preemption};
 use crate::elsewhere::{Other, requeue, visits};
 use crate::ipc::sweep;
 use crate::sched::slice;
@@ -86,5 +86,9 @@ pub fn interrupted(running: TcbRef) -> TcbRef {
             && first.priority.get() == next.priority.get()
     };
     let first = cpu().scheduler.ready.highest().filter(is_before);
-    first.map_or(next, |first| slice::preempt(next, first))
+    first.map_or(next, |first| {
+        // It comes and goes between two ticks: the time until now is not its.
+        let _ = slice::charge(next, clock::now_us());
+        slice::preempt(next, first)
+    })
 }

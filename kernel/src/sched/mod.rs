@@ -17,6 +17,8 @@ pub mod wakeup;
 use core::cell::Cell;
 use core::mem::offset_of;
 
+use abi::ThreadId;
+
 use crate::arch::line::Line;
 use crate::arch::{Cpu, cpu};
 use crate::between::set::Processors;
@@ -46,6 +48,10 @@ pub struct Scheduler {
     pub slice_owner: Cell<Option<TcbRef>>,
     /// What is left of that slice, µs.
     pub slice_left_us: Cell<u64>,
+    /// Somebody's total quantum has been limited, at any time.
+    pub has_limits: Cell<bool>,
+    /// The thread whose turn was over while somebody more urgent ran on its slice, who went on.
+    pub ended: Cell<ThreadId>,
     /// Clock value up to which slices have been charged, µs.
     pub charged_us: Cell<u64>,
     /// The timer's interrupts since boot.
@@ -84,6 +90,8 @@ impl Scheduler {
             waker_before: Cell::new(0),
             slice_owner: Cell::new(None),
             slice_left_us: Cell::new(0),
+            has_limits: Cell::new(false),
+            ended: Cell::new(ThreadId::NIL),
             charged_us: Cell::new(0),
             ticks: Cell::new(0),
             ticked_us: Cell::new(0),
@@ -177,8 +185,7 @@ pub fn grant_slice(thread: TcbRef) {
 /// running one has been kept.
 fn begin_slice(thread: TcbRef) {
     let scheduler = &cpu().scheduler;
-    let before = scheduler.slice_owner.get().map_or(u64::MAX, |it| it.quantum_left_us.get());
-    if before & thread.quantum_left_us.get() != u64::MAX {
+    if scheduler.has_limits.get() {
         slice::hand_on(thread);
     }
     if thread.slice_left_us.get() == 0 {
@@ -244,10 +251,18 @@ fn outranked(partner: TcbRef) -> bool {
     if let Some(owner) = place.filter(|owner| !scheduler.ready.contains(*owner)) {
         scheduler.ready.insert_first(owner);
     }
-    let outranked = best > partner.priority.get();
+    let priority = partner.priority.get();
+    // Its turn is over, if it is so: others of its priority come first.
+    let outranked = best > priority || best == priority && has_ended(partner);
     let owner = owner.map_or(u8::MAX, |owner| owner.priority.get());
     cpu().look_first.set(!outranked && best > owner);
     outranked
+}
+
+/// Whether the turn of `partner` was over while somebody ran on its slice; said once.
+fn has_ended(partner: TcbRef) -> bool {
+    let ended = &cpu().scheduler.ended;
+    ended.get() == partner.id.get() && !ended.replace(ThreadId::NIL).is_nil()
 }
 
 /// `hand_over` to a partner that was just made ready and cannot be halted.

@@ -1,6 +1,9 @@
 //! Time slices, total quanta, preemption: who has the processor after an interrupt or a system call.
 
+use abi::ThreadId;
+
 use super::{begin_slice, blocked, delay, early, grant_slice, keep_watch, pick, requeue};
+use crate::arch::clock::TICK_US;
 use crate::arch::{clock, cpu};
 use crate::space::SpaceRef;
 use crate::thread::{TcbRef, current};
@@ -129,13 +132,15 @@ fn end_of_slice(running: TcbRef) -> TcbRef {
         scheduler.slice_left_us.set(left_us);
         return running;
     }
-    if let Some(owner) = scheduler.slice_owner.get().filter(|owner| *owner != running) {
-        end_turn(owner);
-    }
+    let owner = scheduler.slice_owner.get().filter(|owner| *owner != running);
+    owner.into_iter().for_each(end_turn);
     requeue(running);
     scheduler.ready.rotate(running);
     let next = pick();
+    scheduler.ended.set(ThreadId::NIL);
     if next == running {
+        // It may hand over to the owner at once.
+        scheduler.ended.set(owner.map_or(ThreadId::NIL, |owner| owner.id.get()));
         scheduler.slice_owner.set(None);
         grant_slice(running);
         keep_watch(running);
@@ -143,27 +148,34 @@ fn end_of_slice(running: TcbRef) -> TcbRef {
     next
 }
 
-/// `next` is about to have a slice of its own, and its quantum, or that of whoever has had one until now, is limited:
-/// ticks alone would let somebody who sleeps over each of them run for ever, on the quanta of others.
-#[cold]
-#[inline(never)]
-pub(super) fn hand_on(next: TcbRef) {
-    let current = current();
-    let _ = charge(current, clock::now_us());
-    if next.quantum_left_us.get() == 0 && next != current {
-        next.is_told_of_its_time();
+/// `thread` has `quantum_us` from now on; `u64::MAX`: as much as it likes.
+pub fn set_quantum(thread: TcbRef, quantum_us: u64) {
+    thread.quantum_left_us.set(quantum_us);
+    if quantum_us != u64::MAX {
+        cpu().scheduler.has_limits.set(true);
     }
 }
 
-/// The same if `owner` gives up its slice.
-pub fn settle(owner: TcbRef) {
-    if owner.quantum_left_us.get() != u64::MAX {
-        let _ = charge(current(), clock::now_us());
+/// `next` is about to have a slice of its own. If its quantum, or that of whoever has had one until now, is limited,
+/// that is charged now: ticks alone would let somebody who sleeps over each of them run for ever, on the quanta of others.
+#[cold]
+#[inline(never)]
+pub(super) fn hand_on(next: TcbRef) {
+    let (owner, current) = (cpu().scheduler.slice_owner.get(), current());
+    let quantum = |thread: TcbRef| thread.quantum_left_us.get();
+    if quantum(next) & owner.map_or(u64::MAX, quantum) == u64::MAX {
+        return;
+    }
+    let _ = charge(current, clock::now_us());
+    match quantum(next) {
+        0 if next != current => next.is_told_of_its_time(),
+        left_us if left_us < TICK_US => early::interrupt_in(left_us.max(early::GAP_US)),
+        _ => {}
     }
 }
 
 /// Charges the time since the last charge to `running`, to the running slice and to
-/// its owner's quantum; returns the owner if its quantum is used up by that.
+/// its owner's quantum; returns the owner if its quantum is used up by that, or `running` if its own is, whoever pays.
 #[inline]
 pub fn charge(running: TcbRef, now_us: u64) -> Option<TcbRef> {
     let scheduler = &cpu().scheduler;
@@ -173,11 +185,11 @@ pub fn charge(running: TcbRef, now_us: u64) -> Option<TcbRef> {
     if left != u64::MAX {
         scheduler.slice_left_us.set(left.saturating_sub(used_us));
     }
-    let owner = scheduler.slice_owner.get()?;
+    // If its owner has gone elsewhere, it is whose turn it is.
+    let owner = scheduler.slice_owner.get().unwrap_or(running);
     let quantum = owner.quantum_left_us.get();
-    if quantum == u64::MAX {
-        return None;
+    if quantum != u64::MAX {
+        owner.quantum_left_us.set(quantum.saturating_sub(used_us));
     }
-    owner.quantum_left_us.set(quantum.saturating_sub(used_us));
-    (owner.quantum_left_us.get() == 0).then_some(owner)
+    [owner, running].into_iter().find(|thread| thread.quantum_left_us.get() == 0)
 }

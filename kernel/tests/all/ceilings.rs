@@ -124,11 +124,11 @@ fn a_used_up_quantum_is_not_refilled_from_inside() {
 #[test]
 fn who_has_no_time_to_give_makes_nobody() {
     let world = World::new();
-    world.limits(world.one, Ceilings { quantum: Time::micros(2), ..LOW });
+    world.limits(world.one, Ceilings { quantum: Time::micros(200), ..LOW });
     assert!(create(world.one, id(FIRST, 1)).is_ok());
     let made = lookup(id(FIRST, 1)).expect("it was created");
-    assert_eq!((world.one.quantum_left_us.get(), made.quantum_left_us.get()), (1, 1));
-    // Each of them would run until the next tick, and then another one.
+    assert_eq!((world.one.quantum_left_us.get(), made.quantum_left_us.get()), (100, 100));
+    // Each of them would run until the timer interrupts, and then another one.
     for space in [world.one.id.get(), id(FIRST + 1, 1)] {
         let made = call(world.one, id(FIRST + 1, 1), space, Form::Any);
         assert_eq!(because(made), Some(CallError::NoPrivilege));

@@ -109,8 +109,11 @@ fn whoever_runs_there_comes_back_with_the_entry() {
     let one = talk.world.one;
     assert!(rendezvous::is_seated(one));
     talk.calls(0);
+    // It has begun to wait while its slice ran here.
+    cpu().scheduler.slice_owner.set(Some(talk.mates[0]));
     enter(1, PAGE_FAULT);
     comers::look();
+    assert!(cpu().scheduler.slice_owner.get().is_none(), "it comes back with one of its own");
     assert!(talk.mates[0].is_ready() && talk.mates[0].resume.get() == Resume::Entered);
     assert!(rendezvous::is_published_there(one));
     assert_eq!(registers(one).word(utcb::LIPC_WAIT), talk.mates[0].utcb.get());

@@ -41,6 +41,7 @@ mod stands;
 mod sweep;
 mod threads;
 mod turned_away;
+mod turns;
 mod unmap_deleted;
 mod waker;
 mod window;

@@ -27,7 +27,7 @@ fn world() -> World {
     begin(World::new())
 }
 
-fn begin(world: World) -> World {
+pub fn begin(world: World) -> World {
     set_processors(2);
     set_current(world.root);
     make_ready(world.root);
@@ -58,7 +58,7 @@ fn seen(number: u32) -> Option<TcbRef> {
 }
 
 /// What `ipc.S` does on processor 1, as whoever runs there: the receiver runs, if it is served.
-fn talk(to: ThreadId, from: ThreadId) -> bool {
+pub fn talk(to: ThreadId, from: ThreadId) -> bool {
     let sender = runs(1).expect("somebody runs there");
     let own = sender.id.get();
     let Some(receiver) = seen(to.number()) else { return false };

@@ -154,8 +154,8 @@ fn who_sleeps_over_each_tick_uses_up_its_quantum() {
     sleeper.scheduler.set(scheduler.id.get());
     sleeper.priority.set(150);
     let turn_us = TICK_US - REST_US;
-    sleeper.quantum_left_us.set(3 * turn_us);
-    victim.quantum_left_us.set(20 * TICK_US);
+    sched::slice::set_quantum(sleeper, 3 * turn_us);
+    sched::slice::set_quantum(victim, 20 * TICK_US);
     cpu().scheduler.wakeup.begin(BEGIN_US);
     set_clock(BEGIN_US);
     set_current(victim);
