@@ -175,6 +175,19 @@ pub fn grant_slice(thread: TcbRef) {
     if scheduler.slice_owner.get() == Some(thread) && scheduler.slice_left_us.get() > 0 {
         return;
     }
+    if scheduler.has_limits.get() { grant_limited(thread) } else { grant(thread) }
+}
+
+#[cold]
+#[inline(never)]
+fn grant_limited(thread: TcbRef) {
+    slice::hand_on(thread);
+    grant(thread);
+}
+
+#[inline(always)]
+fn grant(thread: TcbRef) {
+    let scheduler = &cpu().scheduler;
     if let Some(owner) = scheduler.slice_owner.get() {
         owner.slice_left_us.set(scheduler.slice_left_us.get());
     }
@@ -185,9 +198,6 @@ pub fn grant_slice(thread: TcbRef) {
 /// running one has been kept.
 fn begin_slice(thread: TcbRef) {
     let scheduler = &cpu().scheduler;
-    if scheduler.has_limits.get() {
-        slice::hand_on(thread);
-    }
     if thread.slice_left_us.get() == 0 {
         thread.slice_left_us.set(thread.timeslice_us.get());
     }

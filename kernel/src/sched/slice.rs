@@ -48,11 +48,16 @@ fn choose(running: TcbRef) -> TcbRef {
 /// Somebody more urgent than `running` is queued: if still ready, who runs?
 #[inline(never)]
 fn contested(running: TcbRef) -> TcbRef {
-    match cpu().scheduler.ready.highest() {
+    let scheduler = &cpu().scheduler;
+    match scheduler.ready.highest() {
         Some(best)
             if best.priority.get() > running.priority.get() && !delay::delays(running, best) =>
         {
-            preempt(running, best)
+            if scheduler.has_limits.get() {
+                preempt(running, best)
+            } else {
+                pass(running, best)
+            }
         }
         _ => running,
     }
@@ -61,7 +66,17 @@ fn contested(running: TcbRef) -> TcbRef {
 /// Replaces `running` by `best`; it stays the first of its priority, with the rest of the
 /// slice on which it runs, but no more than a slice of its own.
 #[must_use]
+#[inline(never)] // where it is usual it is there
 pub fn preempt(running: TcbRef, best: TcbRef) -> TcbRef {
+    if cpu().scheduler.has_limits.get() {
+        hand_on(best);
+    }
+    pass(running, best)
+}
+
+/// The same where nobody's quantum is limited.
+#[inline(always)]
+fn pass(running: TcbRef, best: TcbRef) -> TcbRef {
     let scheduler = &cpu().scheduler;
     scheduler.ready.insert_first(running);
     scheduler.delayed_since_us.set(0);
@@ -158,8 +173,6 @@ pub fn set_quantum(thread: TcbRef, quantum_us: u64) {
 
 /// `next` is about to have a slice of its own. If its quantum, or that of whoever has had one until now, is limited,
 /// that is charged now: ticks alone would let somebody who sleeps over each of them run for ever, on the quanta of others.
-#[cold]
-#[inline(never)]
 pub(super) fn hand_on(next: TcbRef) {
     let (owner, current) = (cpu().scheduler.slice_owner.get(), current());
     let quantum = |thread: TcbRef| thread.quantum_left_us.get();
@@ -185,11 +198,18 @@ pub fn charge(running: TcbRef, now_us: u64) -> Option<TcbRef> {
     if left != u64::MAX {
         scheduler.slice_left_us.set(left.saturating_sub(used_us));
     }
-    // If its owner has gone elsewhere, it is whose turn it is.
-    let owner = scheduler.slice_owner.get().unwrap_or(running);
-    let quantum = owner.quantum_left_us.get();
-    if quantum != u64::MAX {
-        owner.quantum_left_us.set(quantum.saturating_sub(used_us));
+    if scheduler.has_limits.get() { charge_quanta(running, used_us) } else { None }
+}
+
+/// The same of quanta.
+#[cold]
+#[inline(never)]
+fn charge_quanta(running: TcbRef, used_us: u64) -> Option<TcbRef> {
+    // If its owner has gone elsewhere, the slice is whose turn it is.
+    let owner = cpu().scheduler.slice_owner.get().unwrap_or(running);
+    let quantum = &owner.quantum_left_us;
+    if quantum.get() != u64::MAX {
+        quantum.set(quantum.get().saturating_sub(used_us));
     }
     [owner, running].into_iter().find(|thread| thread.quantum_left_us.get() == 0)
 }

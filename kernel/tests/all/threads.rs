@@ -336,7 +336,7 @@ fn a_used_up_quantum_is_reported_from_user_mode_only() {
     let scheduler = thread(spaces[0], 1, ThreadId::NIL);
     let _ = ipc(scheduler, ThreadId::NIL, ThreadId::ANY);
     busy.scheduler.set(scheduler.id.get());
-    busy.quantum_left_us.set(0);
+    kernel::sched::slice::set_quantum(busy, 0);
     set_current(busy);
     kernel::sched::grant_slice(busy);
     busy.resume.set(Resume::Unmap);

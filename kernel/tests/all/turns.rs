@@ -70,7 +70,7 @@ fn who_runs_there_owns_no_slice_here() {
 fn a_slice_that_is_nobody_s_is_charged_to_who_runs() {
     let world = World::new();
     set_current(world.root);
-    world.root.quantum_left_us.set(5_000);
+    slice::set_quantum(world.root, 5_000);
     cpu().scheduler.slice_owner.set(None);
     let now_us = cpu().scheduler.charged_us.get();
     assert!(slice::charge(world.root, now_us + 2_000).is_none());
