@@ -162,10 +162,10 @@ fn who_is_out_of_time_is_not_freed_by_its_own_task() {
     let world = World::new();
     world.limits(world.one, Ceilings { quantum: Time::micros(1000), ..LOW });
     let helper = make(id(FIRST + 5, 1), world.spaces[0], 5, ThreadId::NIL);
-    helper.quantum_left_us.set(500);
+    kernel::sched::slice::set_quantum(helper, 500);
     rank(helper, 50);
     helper.timeslice_us.set(10_000);
-    world.one.quantum_left_us.set(0);
+    kernel::sched::slice::set_quantum(world.one, 0);
     [world.root, world.two].into_iter().for_each(|thread| rank(thread, 10));
     set_current(world.one);
     kernel::sched::grant_slice(world.one);
@@ -185,7 +185,7 @@ fn who_is_out_of_time_is_not_freed_by_its_own_task() {
 #[test]
 fn a_quantum_that_is_used_up_pays_no_more_for_partners() {
     let world = World::new();
-    world.one.quantum_left_us.set(0);
+    kernel::sched::slice::set_quantum(world.one, 0);
     set_current(world.one);
     kernel::sched::grant_slice(world.one);
     set_current(world.two);

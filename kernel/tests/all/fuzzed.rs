@@ -57,7 +57,7 @@ fn a_used_up_quantum_does_not_delay_higher_priorities() {
     let urgent = thread(spaces[2], 2, ThreadId::NIL);
     let _ = ipc(scheduler, ThreadId::NIL, ThreadId::ANY);
     busy.scheduler.set(scheduler.id.get());
-    busy.quantum_left_us.set(0);
+    sched::slice::set_quantum(busy, 0);
     cpu().scheduler.ready.remove(urgent);
     urgent.priority.set(200);
     sched::requeue(urgent);
