@@ -49,3 +49,10 @@ pub fn set_processor(thread: ThreadId, number: u32) -> Result<(), CallError> {
         syscall::schedule(thread.0, UNCHANGED, u64::from(number), UNCHANGED, UNCHANGED);
     outcome(state)
 }
+
+/// Changes nothing. A thread whose user code runs on another processor comes back from there, and goes on: its
+/// processor has executed a full barrier.
+pub fn bring_back(thread: ThreadId) -> Result<(), CallError> {
+    let (state, _) = syscall::schedule(thread.0, UNCHANGED, UNCHANGED, UNCHANGED, UNCHANGED);
+    outcome(state)
+}

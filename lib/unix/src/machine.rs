@@ -189,6 +189,9 @@ pub trait Machine {
     fn set_processor(&self, _thread: MachineThread, _number: u32) -> bool {
         false
     }
+    /// If the thread runs on another processor now, it comes back from there and goes on: what it has done is seen by all,
+    /// and it sees what they have done.
+    fn bring_back(&self, _thread: MachineThread) {}
 
     /// What the thread has of the processor from now on; at first it is ordinary, with turns of ten ticks.
     fn set_share(&self, _thread: MachineThread, _share: Share) {}

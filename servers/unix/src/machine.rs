@@ -163,6 +163,10 @@ impl Machine for Below {
         schedule::set_processor(id(thread), number).is_ok()
     }
 
+    fn bring_back(&self, thread: MachineThread) {
+        let _ = schedule::bring_back(id(thread));
+    }
+
     fn set_share(&self, thread: MachineThread, share: Share) {
         self.tasks.set_share(thread, share);
     }

@@ -1,5 +1,5 @@
 //! Advice and questions about memory: `madvise`, `msync`, `mincore`, `mlock` and
-//! relatives, `membarrier`.
+//! relatives.
 
 use alloc::rc::Rc;
 use alloc::vec;
@@ -22,12 +22,6 @@ pub(super) const MLOCK2: Entry = full(linux::__NR_mlock2, "mlock2", mlock2);
 pub(super) const MUNLOCK: Entry = full(linux::__NR_munlock, "munlock", munlock);
 pub(super) const MLOCKALL: Entry = full(linux::__NR_mlockall, "mlockall", mlockall);
 pub(super) const MUNLOCKALL: Entry = full(linux::__NR_munlockall, "munlockall", munlockall);
-pub(super) const MEMBARRIER: Entry = partial(
-    linux::__NR_membarrier,
-    "membarrier",
-    membarrier,
-    "MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ",
-);
 
 /// What a piece of advice does.
 enum Advice {
@@ -314,35 +308,5 @@ fn munlockall(cx: &Cx) -> Answer {
     let space: Rc<AddressSpace> = cx.process.space();
     space.lock_future.set(false);
     space.areas.borrow_mut().change(0, USER_END, |area| area.flags.remove(AreaFlags::LOCKED));
-    Ok(0)
-}
-
-/// Commands of `membarrier`, with the registration each asks for.
-const BARRIERS: [(u32, u32); 6] = [(1, 0), (2, 0), (4, 0), (8, 16), (16, 0), (32, 64)];
-/// Every command there is.
-const BARRIER_QUERY: u64 = 1 | 2 | 4 | 8 | 16 | 32 | 64;
-
-/// All threads of a program take turns on one processor and pass through the kernel
-/// between them: a barrier is always there already.
-fn membarrier(cx: &Cx) -> Answer {
-    let (command, flags) = (cx.uint(0), cx.uint(1));
-    if flags != 0 {
-        return Err(Errno::EINVAL.into());
-    }
-    let space = cx.process.space();
-    match command {
-        0 => return Ok(BARRIER_QUERY),
-        64 => {}
-        _ => {
-            let known = BARRIERS.iter().find(|(number, _)| *number == command);
-            let (_, needs) = known.ok_or(Errno::EINVAL)?;
-            if *needs != 0 && space.barriers.get() & needs == 0 {
-                return Err(Errno::EPERM.into());
-            }
-        }
-    }
-    if matches!(command, 4 | 16 | 64) {
-        space.barriers.set(space.barriers.get() | command);
-    }
     Ok(0)
 }

@@ -95,6 +95,7 @@ impl AddressSpace {
         copy.layout.set(parent.layout.get());
         copy.shift.set(parent.shift.get());
         copy.stack_limit.set(parent.stack_limit.get());
+        copy.barriers.set(parent.barriers.get());
         copy.program.replace(parent.program.borrow().clone());
         copy.origin.replace(Rc::downgrade(parent));
         copy.note_mappings();

@@ -9,6 +9,7 @@
 //! | `fault` | making a page present; answering page faults |
 //! | `oom` | whose process dies when memory is used up |
 //! | `map`, `protect`, `remap`, `rearrange`, `advise`, `brk` | the calls on memory |
+//! | `barrier` | barriers on behalf of others |
 //! | `attach` | System V segments: attached, found, detached |
 //! | `policy` | on which node memory is to be |
 //! | `other` | memory of other processes |
@@ -27,6 +28,7 @@ use crate::call::{Entry, full};
 pub mod advise;
 pub mod area;
 pub(crate) mod attach;
+mod barrier;
 pub mod brk;
 pub mod fault;
 mod fork;
@@ -106,7 +108,7 @@ pub const CALLS: &[Entry] = &[
     advise::MUNLOCK,
     advise::MLOCKALL,
     advise::MUNLOCKALL,
-    advise::MEMBARRIER,
+    barrier::MEMBARRIER,
     policy::MBIND,
     policy::SET_MEMPOLICY,
     policy::GET_MEMPOLICY,

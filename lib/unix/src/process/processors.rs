@@ -196,6 +196,12 @@ pub fn restrict(unix: &Unix, thread: &Rc<Thread>, allowed: u64) {
     }
 }
 
+/// Whether the thread may be running now, on another processor than the server's.
+#[must_use]
+pub fn may_run_elsewhere(thread: &Thread) -> bool {
+    thread.whereabouts.processor.get() != 0 && thread.doing.get() == Doing::Running
+}
+
 /// Hundredths of a second that threads have run on `number`, as far as the machine counts.
 #[must_use]
 pub fn busy_ticks(unix: &Unix, number: u32) -> u64 {

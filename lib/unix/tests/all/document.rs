@@ -127,6 +127,9 @@ compute do not. `nproc`, `getcpu`, `/proc/cpuinfo`, `/proc/stat`, field 39 of `/
 It pays for programs that compute. A call or a fault of one that runs elsewhere than on the first processor costs two interrupts
 between processors more ([0055](decisions/0055-user-code-runs-elsewhere.md)), and all calls of all programs wait for one server.
 
+`membarrier` brings back whoever may be running on another processor, and nobody else: one Schedule for each such thread, and an
+interrupt for each processor that it meets one on. Of many threads some sixty come back at a time, and others have their turn.
+
 ## Processor time
 Between two events the server charges the time to whoever was answered last. If that is more than a tick of the
 kernel, several programs may have had it: then the kernel's own count of ticks ([Inspect](calls/inspect.md), record 5)

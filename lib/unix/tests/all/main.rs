@@ -8,6 +8,7 @@ mod any_calls;
 mod archive;
 mod asynchronous;
 mod attributes;
+mod barriers;
 mod boost;
 mod buffers;
 mod burial;

@@ -27,6 +27,8 @@ pub struct FakeThread {
     pub system_ns: u64,
     pub stops: u32,
     pub processor: u32,
+    /// How often it was brought back.
+    pub fences: u32,
     /// Urgency and ticks, if they are not those of nice 0.
     pub share: Option<Share>,
 }
@@ -161,6 +163,7 @@ impl Machine for Handle {
             system_ns: 0,
             stops: 0,
             processor: 0,
+            fences: 0,
             share: None,
         };
         threads.insert(id, thread);
@@ -179,6 +182,9 @@ impl Machine for Handle {
     fn set_processor(&self, thread: MachineThread, number: u32) -> bool {
         self.0.with(thread, |thread| thread.processor = number);
         number < self.processors()
+    }
+    fn bring_back(&self, thread: MachineThread) {
+        self.0.with(thread, |thread| thread.fences += 1);
     }
     fn set_share(&self, thread: MachineThread, share: Share) {
         self.0.with(thread, |thread| thread.share = Some(share));
