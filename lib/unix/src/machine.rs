@@ -151,10 +151,9 @@ pub trait Machine {
     /// How the time stamp counter tells the time: nanoseconds since boot are
     /// `(tsc - .0) * .1 >> 32` (for the vDSO's data page).
     fn tsc_scale(&self) -> (u64, u64);
-    /// The processor's features as CPUID tells them (leaf 1, EDX), for `AT_HWCAP`. What
-    /// every x86-64 processor has, by default.
-    fn processor_features(&self) -> u32 {
-        0x078b_fbff
+    /// What CPUID says of a leaf and a subleaf: EAX, EBX, ECX, EDX. Nothing, by default.
+    fn cpuid(&self, _leaf: u32, _subleaf: u32) -> [u32; 4] {
+        [0; 4]
     }
     /// Asks for `Unix::alarm` at this time (at or after it); `None`: no more.
     fn set_alarm(&self, at_ns: Option<u64>);

@@ -2,6 +2,7 @@
 
 use alloc::rc::Rc;
 use alloc::vec::Vec;
+use core::arch::x86_64::{__cpuid, __cpuid_count};
 use core::ops::Deref;
 
 use abi::ThreadId;
@@ -123,6 +124,15 @@ impl Machine for Below {
 
     fn tsc_scale(&self) -> (u64, u64) {
         self.clock.scale()
+    }
+
+    fn cpuid(&self, leaf: u32, subleaf: u32) -> [u32; 4] {
+        // Beyond the highest leaf it says what the highest one does, or anything else.
+        if leaf > __cpuid(leaf & 0x8000_0000).eax {
+            return [0; 4];
+        }
+        let said = __cpuid_count(leaf, subleaf);
+        [said.eax, said.ebx, said.ecx, said.edx]
     }
 
     fn set_alarm(&self, at_ns: Option<u64>) {

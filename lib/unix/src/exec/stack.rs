@@ -58,7 +58,7 @@ fn vector(
         add(aux::AT_SYSINFO_EHDR, facts.vdso);
     }
     add(aux::AT_MINSIGSTKSZ, VECTOR_STATE_MAX as u64 + FRAME);
-    add(aux::AT_HWCAP, unix.machine.processor_features().into());
+    add(aux::AT_HWCAP, unix.machine.cpuid(1, 0)[3].into());
     add(aux::AT_PAGESZ, PAGE);
     add(aux::AT_CLKTCK, TICKS);
     add(aux::AT_PHDR, facts.headers.0);

@@ -14,6 +14,7 @@ use super::averages::Averages;
 use super::boost;
 use crate::machine::Machine;
 use crate::thread::{Doing, Thread};
+use crate::time::CpuTime;
 use crate::unix::Unix;
 
 /// Most processors: as many as one word of a mask names.
@@ -26,8 +27,9 @@ const PAUSE_NS: u64 = 1_000_000;
 struct Processor {
     /// Threads that do not wait.
     load: Cell<u32>,
-    /// What threads have used here before they went elsewhere or ended.
-    used_ns: Cell<u64>,
+    /// What threads have used here before they went elsewhere or ended; what the server has worked for them is
+    /// the first one's.
+    used: Cell<CpuTime>,
 }
 
 /// All that there are.
@@ -47,7 +49,7 @@ pub struct Whereabouts {
     /// Its processor.
     pub processor: Cell<u32>,
     /// What it had used in all when it came there.
-    came_ns: Cell<u64>,
+    came: Cell<CpuTime>,
     /// It counts there.
     counts: Cell<bool>,
     /// When it last began to wait, or was born, as was known then.
@@ -202,26 +204,38 @@ pub fn may_run_elsewhere(thread: &Thread) -> bool {
     thread.whereabouts.processor.get() != 0 && thread.doing.get() == Doing::Running
 }
 
-/// Hundredths of a second that threads have run on `number`, as far as the machine counts.
+/// What has been used on each processor, as far as the machine counts: threads' own time where they have run, and
+/// what the server has worked for them on the first, where it runs.
 #[must_use]
-pub fn busy_ticks(unix: &Unix, number: u32) -> u64 {
-    let before = unix.processors.all.get(number as usize).map_or(0, |one| one.used_ns.get());
-    let threads: Vec<_> = unix.processes.by_tid.borrow().values().cloned().collect();
-    let there = |thread: &&Rc<Thread>| thread.whereabouts.processor.get() == number;
-    let used = |thread: &Rc<Thread>| {
-        let all_ns = crate::time::of_thread(unix, thread).total_ns();
-        all_ns.saturating_sub(thread.whereabouts.came_ns.get())
-    };
-    (before + threads.iter().filter(there).map(used).sum::<u64>()) / 10_000_000
+pub fn used(unix: &Unix) -> Vec<CpuTime> {
+    let mut all: Vec<_> = unix.processors.all.iter().map(|one| one.used.get()).collect();
+    for thread in unix.processes.by_tid.borrow().values() {
+        let at = &thread.whereabouts;
+        let here = crate::time::of_thread(unix, thread).since(at.came.get());
+        for (number, time) in split(here, at.processor.get()) {
+            if let Some(one) = all.get_mut(number as usize) {
+                *one = *one + time;
+            }
+        }
+    }
+    all
+}
+
+/// Whose a thread's time is that has been at `number` meanwhile.
+fn split(time: CpuTime, number: u32) -> [(u32, CpuTime); 2] {
+    let server = CpuTime { user_ns: 0, ..time };
+    [(number, CpuTime { system_ns: 0, ..time }), (0, server)]
 }
 
 /// What `thread` has used since it came to its processor is that one's.
 fn settle(unix: &Unix, thread: &Rc<Thread>) {
     let at = &thread.whereabouts;
-    let all_ns = crate::time::of_thread(unix, thread).total_ns();
-    let here_ns = all_ns.saturating_sub(at.came_ns.replace(all_ns));
-    if let Some(one) = unix.processors.all.get(at.processor.get() as usize) {
-        one.used_ns.set(one.used_ns.get() + here_ns);
+    let now = crate::time::of_thread(unix, thread);
+    let here = now.since(at.came.replace(now));
+    for (number, time) in split(here, at.processor.get()) {
+        if let Some(one) = unix.processors.all.get(number as usize) {
+            one.used.set(one.used.get() + time);
+        }
     }
 }
 

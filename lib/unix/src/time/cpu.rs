@@ -29,6 +29,15 @@ impl Add for CpuTime {
 }
 
 impl CpuTime {
+    /// What has come to it since it was `earlier`.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            user_ns: self.user_ns.saturating_sub(earlier.user_ns),
+            system_ns: self.system_ns.saturating_sub(earlier.system_ns),
+        }
+    }
+
     /// Both together.
     #[must_use]
     pub fn total_ns(&self) -> u64 {

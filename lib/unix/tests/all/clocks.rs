@@ -334,8 +334,8 @@ fn what_is_told_of_the_time_since_boot_is_the_reader_s() {
         (uptime, text("/proc/uptime"), start, btime.unwrap())
     };
     let boot = BOOT_NS / SECOND;
-    assert_eq!(told(&first), (12, "11.50 0.00\n".to_owned(), "1100".to_owned(), boot));
-    assert_eq!(told(&child), (212, "211.50 0.00\n".to_owned(), "21100".to_owned(), boot - 200));
+    assert_eq!(told(&first), (12, "11.50 11.50\n".to_owned(), "1100".to_owned(), boot));
+    assert_eq!(told(&child), (212, "211.50 11.50\n".to_owned(), "21100".to_owned(), boot - 200));
 }
 
 /// A namespace is paid as long as it can be entered, and its page goes with it.

@@ -15,6 +15,7 @@ mod burial;
 mod capabilities;
 mod clocks;
 mod compare_files;
+mod cpuinfo;
 mod datagrams;
 mod document;
 mod dumps;

@@ -4,6 +4,7 @@
 //! | file | owns |
 //! |---|---|
 //! | `system`, `settings` | what is not about one process |
+//! | `cpuinfo` | what CPUID says |
 //! | `node`, `subject` | what an inode is, and whom it is about |
 //! | `process`, `status`, `figures` | what is |
 //! | `namespaces` | `ns` |
@@ -28,6 +29,7 @@ use crate::errno::Errno;
 use crate::file::Source;
 use crate::process::{Credentials, LookingBy, Pid, Process};
 
+mod cpuinfo;
 mod descriptors;
 mod devices;
 mod figures;

@@ -32,7 +32,7 @@ pub(super) const fn directory(name: &'static str, table: &'static [Fixed]) -> Fi
 /// `/proc`, without the processes.
 pub(super) const ROOT: &[Fixed] = &[
     text("cmdline", |_| b"baton\n".to_vec()),
-    text("cpuinfo", cpuinfo),
+    text("cpuinfo", super::cpuinfo::cpuinfo),
     text("devices", |_| DEVICES.as_bytes().to_vec()),
     text("filesystems", |_| FILESYSTEMS.as_bytes().to_vec()),
     text("loadavg", loadavg),
@@ -82,41 +82,6 @@ pub(super) fn line(value: u64) -> Vec<u8> {
     format!("{value}\n").into_bytes()
 }
 
-fn cpuinfo(cx: &Cx) -> Vec<u8> {
-    let count = cx.unix.processors.count();
-    let mut text = String::new();
-    for number in 0..count {
-        processor(&mut text, number, count);
-    }
-    text.into_bytes()
-}
-
-/// What `cpuinfo` says of number `number` of `count` processors.
-fn processor(text: &mut String, number: u32, count: u32) {
-    let (number, count) = (format!("{number}"), format!("{count}"));
-    for (name, value) in [
-        ("processor", number.as_str()),
-        ("vendor_id", "unknown"),
-        ("cpu family", "6"),
-        ("model", "0"),
-        ("model name", "x86-64 processor"),
-        ("stepping", "0"),
-        ("physical id", "0"),
-        ("siblings", &count),
-        ("core id", &number),
-        ("cpu cores", &count),
-        ("fpu", "yes"),
-        ("flags", "fpu tsc msr cx8 cmov fxsr sse sse2 syscall nx lm"),
-        ("clflush size", "64"),
-        ("cache_alignment", "64"),
-        ("address sizes", "40 bits physical, 48 bits virtual"),
-    ] {
-        let tabs = if name.len() < 8 { "\t\t" } else { "\t" };
-        let _ = writeln!(text, "{name}{tabs}: {value}");
-    }
-    text.push('\n');
-}
-
 /// Hundredths of a second since the machine started.
 fn centiseconds(cx: &Cx) -> u64 {
     cx.unix.machine.now_ns() / 10_000_000
@@ -124,7 +89,8 @@ fn centiseconds(cx: &Cx) -> u64 {
 
 fn uptime(cx: &Cx) -> Vec<u8> {
     let now = Clock::Boot.told(cx, cx.unix.machine.now_ns()) / 10_000_000;
-    format!("{}.{:02} 0.00\n", now / 100, now % 100).into_bytes()
+    let idle: u64 = processor_times(cx).iter().map(|[_, _, idle]| idle).sum();
+    format!("{}.{:02} {}.{:02}\n", now / 100, now % 100, idle / 100, idle % 100).into_bytes()
 }
 
 /// Load averages, how many threads have something to do, and how many there are.
@@ -189,19 +155,24 @@ fn meminfo(cx: &Cx) -> Vec<u8> {
     text.into_bytes()
 }
 
+/// User, system and idle time of each processor, in hundredths of a second.
+fn processor_times(cx: &Cx) -> Vec<[u64; 3]> {
+    let since = centiseconds(cx);
+    let used = crate::process::processors::used(cx.unix).into_iter();
+    let told = used.map(|it| [it.user_ns, it.system_ns].map(|ns| ns / 10_000_000));
+    told.map(|[user, system]| [user, system, since.saturating_sub(user + system)]).collect()
+}
+
 fn stat(cx: &Cx) -> Vec<u8> {
     // So that what has been up for longer has begun earlier.
     let boot = Clock::Boot.meant(cx, boot_time_ns(cx.unix)) / 1_000_000_000;
     let last = cx.unix.processes.last_id();
-    let (count, since) = (cx.unix.processors.count(), centiseconds(cx));
-    let busy: Vec<u64> =
-        (0..count).map(|number| crate::process::processors::busy_ticks(cx.unix, number)).collect();
-    let times = |busy: u64, idle: u64| format!("{busy} 0 0 {idle} 0 0 0 0 0 0");
-    let all: u64 = busy.iter().sum();
-    let idle = (since * u64::from(count)).saturating_sub(all);
-    let mut text = format!("cpu  {}\n", times(all, idle));
-    for (number, busy) in busy.into_iter().enumerate() {
-        let _ = writeln!(text, "cpu{number} {}", times(busy, since.saturating_sub(busy)));
+    let times = processor_times(cx);
+    let all = [0, 1, 2].map(|kind| times.iter().map(|of_one| of_one[kind]).sum());
+    let told = |[user, system, idle]: [u64; 3]| format!("{user} 0 {system} {idle} 0 0 0 0 0 0");
+    let mut text = format!("cpu  {}\n", told(all));
+    for (number, of_one) in times.into_iter().enumerate() {
+        let _ = writeln!(text, "cpu{number} {}", told(of_one));
     }
     let _ = write!(
         text,

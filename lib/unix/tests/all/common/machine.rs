@@ -59,6 +59,8 @@ pub struct FakeMachine {
     pub max_threads: Cell<usize>,
     /// Processors beside the first.
     pub others: Cell<u32>,
+    /// What its CPUID says.
+    pub cpuid: RefCell<BTreeMap<(u32, u32), [u32; 4]>>,
     /// Services that programs may ask: names and permissions.
     pub services: RefCell<Vec<(&'static str, u32)>>,
     /// Calls that it carries at once.
@@ -124,6 +126,9 @@ impl Machine for Handle {
     }
     fn tsc_scale(&self) -> (u64, u64) {
         (0, 1 << 32)
+    }
+    fn cpuid(&self, leaf: u32, subleaf: u32) -> [u32; 4] {
+        self.0.cpuid.borrow().get(&(leaf, subleaf)).copied().unwrap_or_default()
     }
     fn ask_for_turn(&self, _: Urgency) {
         self.0.turn.set(true);
