@@ -50,7 +50,7 @@ complete -c baton -n "__fish_baton_using_subcommand run" -l exec -d 'Run one com
 complete -c baton -n "__fish_baton_using_subcommand run" -l initramfs -d 'First file system instead of the system\'s (a cpio archive, newc)' -r -F
 complete -c baton -n "__fish_baton_using_subcommand run" -l share -d 'Directory to copy to /share of the first file system' -r -F
 complete -c baton -n "__fish_baton_using_subcommand run" -l memory -d 'Memory of the machine [default: what the system\'s description says, or 512]' -r
-complete -c baton -n "__fish_baton_using_subcommand run" -l cpus -d 'Processors of the machine [default: what the system\'s description says, or 1]' -r
+complete -c baton -n "__fish_baton_using_subcommand run" -l cpus -d 'Processors of the machine [default: what the system\'s description says, or as many as this computer has, 4 at most; 1 with --icount or --test and for `debug`]' -r
 complete -c baton -n "__fish_baton_using_subcommand run" -l cpu -d 'Processor of the machine, as the emulator names it (`max,-xsave`)' -r
 complete -c baton -n "__fish_baton_using_subcommand run" -l device -d 'A further device of the machine, as the emulator names it (`edu`; repeatable)' -r
 complete -c baton -n "__fish_baton_using_subcommand run" -l kernel-arg -d 'Word for the kernel\'s command line (repeatable)' -r
@@ -80,7 +80,7 @@ complete -c baton -n "__fish_baton_using_subcommand debug" -l exec -d 'Run one c
 complete -c baton -n "__fish_baton_using_subcommand debug" -l initramfs -d 'First file system instead of the system\'s (a cpio archive, newc)' -r -F
 complete -c baton -n "__fish_baton_using_subcommand debug" -l share -d 'Directory to copy to /share of the first file system' -r -F
 complete -c baton -n "__fish_baton_using_subcommand debug" -l memory -d 'Memory of the machine [default: what the system\'s description says, or 512]' -r
-complete -c baton -n "__fish_baton_using_subcommand debug" -l cpus -d 'Processors of the machine [default: what the system\'s description says, or 1]' -r
+complete -c baton -n "__fish_baton_using_subcommand debug" -l cpus -d 'Processors of the machine [default: what the system\'s description says, or as many as this computer has, 4 at most; 1 with --icount or --test and for `debug`]' -r
 complete -c baton -n "__fish_baton_using_subcommand debug" -l cpu -d 'Processor of the machine, as the emulator names it (`max,-xsave`)' -r
 complete -c baton -n "__fish_baton_using_subcommand debug" -l device -d 'A further device of the machine, as the emulator names it (`edu`; repeatable)' -r
 complete -c baton -n "__fish_baton_using_subcommand debug" -l kernel-arg -d 'Word for the kernel\'s command line (repeatable)' -r

@@ -179,6 +179,7 @@ fn start(workspace: &Workspace, args: &RunArgs) -> Result<ExitCode> {
     let bootable = Composer::new(workspace).compose(&selection, &name(&selection))?;
     let size = bootable.image.metadata().map_or(0, |metadata| metadata.len());
     let machine = args.machine.suited_to(&bootable);
+    let machine = if args.test { machine } else { machine.for_a_person() };
     let Bootable { kernel, image, .. } = bootable;
     eprintln!("  boot image {} ({})", workspace.show(&image), ui::bytes(size));
     let boot = Boot::Pvh { kernel, image };

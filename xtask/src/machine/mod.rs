@@ -5,124 +5,26 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
 use anyhow::{Context, Result, ensure};
-use clap::Args;
 
 use crate::bochs;
-use crate::compose::Bootable;
-use crate::ui;
 use crate::workspace::Workspace;
+
+mod options;
+
+pub use options::{DEFAULT_CPU, MAX_CPUS, MAX_MEMORY_MB, MIN_MEMORY_MB, Options, Wanted};
 
 /// The emulator.
 pub const QEMU: &str = "qemu-system-x86_64";
 /// UEFI firmware (package ovmf).
 const FIRMWARE: &str = "/usr/share/ovmf/OVMF.fd";
-/// Least memory that a machine can be asked for, MiB.
-pub const MIN_MEMORY_MB: u32 = 16;
-/// Most: a TiB.
-pub const MAX_MEMORY_MB: u32 = 1 << 20;
-/// What it has if nobody says anything, MiB.
-const MEMORY_MB: u32 = 512;
-/// Most processors: as many as the kernel starts.
-pub const MAX_CPUS: u32 = 64;
-/// The processor with everything that the emulator knows.
-pub const DEFAULT_CPU: &str = "max";
 /// Environment variable: a `-plugin` argument for every machine with one processor
 /// (`bench` watches the tests that way).
 pub const PLUGIN_VARIABLE: &str = "BATON_QEMU_PLUGIN";
-/// The kernel's word for that; Linux has the same.
-const FIRST_PLACES: &str = "nokaslr";
 /// QEMU leaves with `(value << 1) | 1` when the guest writes `value` to the
 /// debug-exit port: 0x10 is success.
 const EXIT_SUCCESS: i32 = (0x10 << 1) | 1;
 /// 0x11 is failure.
 const EXIT_FAILURE: i32 = (0x11 << 1) | 1;
-
-/// What a system's description says of its machine.
-#[derive(Clone, Debug, Default)]
-pub struct Wanted {
-    /// Processors.
-    pub cpus: Option<u32>,
-    /// Memory, MiB.
-    pub memory: Option<u32>,
-    /// Devices that it has beside the usual ones, as the emulator names them.
-    pub devices: Vec<String>,
-}
-
-/// What the person can choose about the machine.
-#[derive(Args, Clone, Debug)]
-pub struct Options {
-    /// Memory of the machine [default: what the system's description says, or 512]
-    #[arg(long, value_name = "MB", value_parser = ui::number::<u32>(MIN_MEMORY_MB.into(), MAX_MEMORY_MB.into()))]
-    pub memory: Option<u32>,
-    /// Processors of the machine [default: what the system's description says, or 1]
-    #[arg(long, value_name = "N", value_parser = ui::number::<u32>(1, MAX_CPUS as u64))]
-    pub cpus: Option<u32>,
-    /// Processor of the machine, as the emulator names it (`max,-xsave`)
-    #[arg(long, value_name = "MODEL", default_value = DEFAULT_CPU)]
-    pub cpu: String,
-    /// A further device of the machine, as the emulator names it (`edu`; repeatable)
-    #[arg(long = "device", value_name = "DEVICE")]
-    pub devices: Vec<String>,
-    /// Count instructions: the time stamp counter ticks once per instruction
-    #[arg(long)]
-    pub icount: bool,
-    /// Give each processor its turn, by the emulator's clock: plugins that have no locks can watch
-    #[arg(skip)]
-    pub in_turns: bool,
-    /// Word for the kernel's command line (repeatable)
-    #[arg(long = "kernel-arg", value_name = "WORD")]
-    pub kernel_args: Vec<String>,
-}
-
-impl Options {
-    /// The machine's processors.
-    #[must_use]
-    pub fn cpus(&self) -> u32 {
-        self.cpus.unwrap_or(1)
-    }
-
-    /// The machine's memory, MiB.
-    #[must_use]
-    pub fn memory(&self) -> u32 {
-        self.memory.unwrap_or(MEMORY_MB)
-    }
-
-    /// The same machine, with as many processors and as much memory as `bootable` asks for unless
-    /// the person has said how many and how much, and with the devices of both.
-    #[must_use]
-    pub fn suited_to(&self, bootable: &Bootable) -> Self {
-        let Wanted { cpus, memory, devices } = &bootable.machine;
-        let (cpus, memory) = (self.cpus.or(*cpus), self.memory.or(*memory));
-        Self { cpus, memory, devices: [devices.as_slice(), &self.devices].concat(), ..self.clone() }
-    }
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            memory: None,
-            cpus: None,
-            cpu: DEFAULT_CPU.to_owned(),
-            devices: Vec::new(),
-            icount: false,
-            in_turns: false,
-            kernel_args: Vec::new(),
-        }
-    }
-}
-
-impl Options {
-    /// The same with everything of the kernel's where it was linked: debuggers and instruments
-    /// look for it there.
-    #[must_use]
-    pub fn at_first_places(&self) -> Self {
-        let mut options = self.clone();
-        if !options.kernel_args.iter().any(|word| word == FIRST_PLACES) {
-            options.kernel_args.push(FIRST_PLACES.to_owned());
-        }
-        options
-    }
-}
 
 /// How the machine is started.
 #[derive(Clone, Debug)]
@@ -320,35 +222,6 @@ mod tests {
         assert_eq!(code(0).explained("CPU Reset (CPU 0)\n"), Exit::Reset);
         assert_eq!(code(0).explained("Triple fault\nCPU Reset (CPU 0)\n"), Exit::TripleFault);
         assert_eq!(code(33).explained("Triple fault\n"), Exit::Success);
-    }
-
-    fn wants(machine: Wanted) -> Bootable {
-        Bootable { machine, ..Bootable::default() }
-    }
-
-    #[test]
-    fn a_machine_has_the_devices_of_description_and_person() {
-        let bootable = wants(Wanted { devices: vec!["edu".into()], ..Wanted::default() });
-        let said = Options { devices: vec!["e1000e".into()], ..Options::default() };
-        assert_eq!(said.suited_to(&bootable).devices, ["edu", "e1000e"]);
-    }
-
-    #[test]
-    fn a_description_says_how_many_processors_unless_the_person_does() {
-        let with = |cpus| wants(Wanted { cpus, ..Wanted::default() });
-        let said = Options { cpus: Some(3), ..Options::default() };
-        assert_eq!(Options::default().suited_to(&with(None)).cpus(), 1);
-        assert_eq!(Options::default().suited_to(&with(Some(2))).cpus(), 2);
-        assert_eq!(said.suited_to(&with(Some(2))).cpus(), 3);
-    }
-
-    #[test]
-    fn a_description_says_how_much_memory_unless_the_person_does() {
-        let with = |memory| wants(Wanted { memory, ..Wanted::default() });
-        let said = Options { memory: Some(64), ..Options::default() };
-        assert_eq!(Options::default().suited_to(&with(None)).memory(), 512);
-        assert_eq!(Options::default().suited_to(&with(Some(1024))).memory(), 1024);
-        assert_eq!(said.suited_to(&with(Some(1024))).memory(), 64);
     }
 
     #[test]
