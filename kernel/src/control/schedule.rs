@@ -45,8 +45,9 @@ pub fn schedule(caller: TcbRef, request: &Change) -> Result<(u64, u64), CallErro
     let own = caller.space().ok_or(CallError::NoPrivilege)?;
     let missing = own.refusal_about(request.dest, CallError::InvalidThread);
     let thread = thread::resolve(caller, request.dest).ok_or(missing)?;
-    // Nobody schedules a line that has no handler.
-    if request.dest.is_irq() && thread.partner.get().is_nil() {
+    // Nobody schedules the kernel's own threads, but lines that have a handler.
+    let is_line = request.dest.is_irq() && !thread.partner.get().is_nil();
+    if thread.space().is_none() && !is_line {
         return Err(missing);
     }
     permit(caller, own, thread)?;

@@ -10,7 +10,7 @@ use kernel::control::lifecycle;
 use kernel::control::schedule::{self, schedule};
 use kernel::control::thread_control::{Form, Request, in_form};
 use kernel::space::SpaceRef;
-use kernel::thread::{lookup, set_current};
+use kernel::thread::{lookup, own, set_current};
 
 /// What Schedule says to a thread of `world.one` about itself: it is its own scheduler.
 fn schedules_itself(world: &World, change: impl Fn(&mut schedule::Change)) -> Option<CallError> {
@@ -61,6 +61,29 @@ fn each_ceiling_holds_at_its_edge() {
             assert_eq!(because(schedule(world.root, &request)), expected);
         };
         std::thread::scope(|scope| scope.spawn(run).join()).expect("the case holds");
+    }
+}
+
+#[test]
+fn nobody_schedules_the_kernels_own_threads() {
+    let world = World::new();
+    own::make_waker();
+    let scheduler = &cpu().scheduler;
+    let own = [scheduler.idle.get(), scheduler.waker.get()];
+    for thread in own.map(|thread| thread.expect("the kernel has it")) {
+        let all = (thread.priority.get(), thread.timeslice_us.get(), thread.quantum_left_us.get());
+        for dest in [thread.id.get(), id(thread.id.get().number(), 2)] {
+            let request = schedule::Change {
+                dest,
+                priority: 200,
+                time: time(Time::micros(10), Time::NEVER),
+                ..asks(thread)
+            };
+            assert_eq!(because(schedule(world.root, &request)), Some(CallError::InvalidThread));
+            assert_eq!(because(schedule(world.one, &request)), Some(CallError::NoPrivilege));
+        }
+        let now = (thread.priority.get(), thread.timeslice_us.get(), thread.quantum_left_us.get());
+        assert_eq!(now, all, "it is changed");
     }
 }
 

@@ -4,7 +4,7 @@
 use core::hint::spin_loop;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use abi::id::USER_BASE;
+use abi::id::{SYSTEM_BASE, USER_BASE};
 use abi::{ThreadId, Time, utcb};
 use root_harness::{Verdict, verdict};
 use runtime::{Msg, ipc, kernel, schedule};
@@ -131,7 +131,8 @@ pub fn nobody() -> Verdict {
     let number = server.id.number();
     let versions = [server.id.version() + 1, server.id.version() ^ 1 << 20];
     let others = versions.map(|version| ThreadId::global(number, version));
-    let numbers = (0..18).chain([FREE_NUMBER, gone.id.number(), 0x3_FFFF]);
+    let kernels = [SYSTEM_BASE, SYSTEM_BASE + 1];
+    let numbers = (0..18).chain(kernels).chain([FREE_NUMBER, gone.id.number(), 0x3_FFFF]);
     let numbered =
         numbers.flat_map(|number| [1, 2].map(|version| ThreadId::global(number, version)));
     let ids = [ThreadId::NIL, ThreadId::ANY, ThreadId::irq(4), ThreadId::irq(2), gone.id];
