@@ -75,6 +75,9 @@ pub fn command(boot: &Boot, options: &Options, console: Console<'_>) -> Result<C
     let mut qemu = Command::new(QEMU);
     let accelerator = if options.in_turns { "tcg,thread=single" } else { "tcg" };
     qemu.args(["-accel", accelerator, "-cpu", &options.cpu]);
+    if let Some(board) = &options.board {
+        qemu.args(["-machine", board]);
+    }
     qemu.args(["-display", "none", "-no-reboot", "-nic", "none"]);
     qemu.args(["-m", &options.memory().to_string(), "-smp", &options.cpus().to_string()]);
     qemu.args(["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"]);
@@ -234,6 +237,7 @@ mod tests {
             kernel_args: vec!["a=1".into(), "b".into()],
             cpus: Some(2),
             cpu: "qemu64".to_owned(),
+            board: Some("pc,acpi=off".to_owned()),
             devices: vec!["edu".into(), "e1000e,romfile=".into()],
         };
         let fixed = options.at_first_places();
@@ -243,6 +247,7 @@ mod tests {
         let args: Vec<_> = command.get_args().map(|a| a.to_string_lossy().into_owned()).collect();
         let has = |pair: [&str; 2]| args.windows(2).any(|w| w == pair);
         assert!(has(["-m", "64"]) && has(["-smp", "2"]) && has(["-append", "a=1 b"]));
+        assert!(has(["-machine", "pc,acpi=off"]));
         assert!(has(["-cpu", "qemu64"]) && has(["-device", "edu"]));
         assert!(has(["-netdev", "user,id=net1,restrict=on"]));
         assert!(has(["-device", "e1000e,romfile=,netdev=net1"]));

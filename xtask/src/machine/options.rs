@@ -46,6 +46,9 @@ pub struct Options {
     /// Processor of the machine, as the emulator names it (`max,-xsave`)
     #[arg(long, value_name = "MODEL", default_value = DEFAULT_CPU)]
     pub cpu: String,
+    /// The board, as the emulator names it, where it is not its own choice
+    #[arg(skip)]
+    pub board: Option<String>,
     /// A further device of the machine, as the emulator names it (`edu`; repeatable)
     #[arg(long = "device", value_name = "DEVICE")]
     pub devices: Vec<String>,
@@ -102,6 +105,7 @@ impl Default for Options {
             memory: None,
             cpus: None,
             cpu: DEFAULT_CPU.to_owned(),
+            board: None,
             devices: Vec::new(),
             icount: false,
             in_turns: false,

@@ -57,6 +57,7 @@ impl Case {
             memory: default_memory(),
             cpus: one(),
             cpu: default_cpu(),
+            board: None,
             devices: Vec::new(),
             icount: false,
             assertions: false,

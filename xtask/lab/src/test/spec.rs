@@ -115,6 +115,8 @@ pub struct Run {
     /// Processor, as the emulator names it.
     #[serde(default = "default_cpu")]
     pub cpu: String,
+    /// The emulated board, as the emulator names it, where it is not its own choice.
+    pub board: Option<String>,
     /// Devices beside the usual ones, as the emulator names them.
     #[serde(default)]
     pub devices: Vec<String>,
@@ -265,6 +267,7 @@ impl Run {
             memory: Some(self.memory),
             cpus: Some(self.cpus),
             cpu: self.cpu.clone(),
+            board: self.board.clone(),
             devices: self.devices.clone(),
             icount: self.icount,
             kernel_args: self.kernel_args.clone(),
