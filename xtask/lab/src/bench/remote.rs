@@ -66,12 +66,15 @@ fn total(sample: &Sample) -> u64 {
     ["user", "kernel", "ouser", "okernel"].iter().map(|name| count(sample, name)).sum()
 }
 
+/// The samples of a phase, with their numbers.
+fn samples(measured: &Measured, phase: u64) -> impl Iterator<Item = (u64, &Sample)> {
+    let numbered = (0..).zip(&measured.samples);
+    numbered.filter(move |(_, sample)| count(sample, "phase") == phase)
+}
+
 /// The best sample of a phase, and its number.
 fn best(measured: &Measured, phase: u64) -> Option<(u64, &Sample)> {
-    let numbered = (0..).zip(&measured.samples);
-    numbered
-        .filter(|(_, sample)| count(sample, "phase") == phase)
-        .min_by_key(|(_, sample)| total(sample))
+    samples(measured, phase).min_by_key(|(_, sample)| total(sample))
 }
 
 /// The number of the sample behind the row `name`, if that is one of these.
@@ -98,7 +101,8 @@ pub fn rows(measured: &Measured) -> Vec<Row> {
             row.with("server", server)
                 .with("user", (count(sample, "user") + count(sample, "ouser")).to_string())
                 .with("first_processor", count(sample, "okernel").to_string())
-                .with("interrupts", count(sample, "messages").to_string()),
+                .with("interrupts", count(sample, "messages").to_string())
+                .with("samples", samples(measured, phase).count().to_string()),
         )
     };
     calls.filter_map(row).collect()

@@ -9,7 +9,9 @@ use object::{Object, ObjectSymbol};
 
 use super::instrument::{Measured, Sample, count};
 use super::row::Row;
-use super::smp::{INDEPENDENT, TAKEN, TAKEN_EVERYWHERE, cheapest, exchanges, phase, total};
+use super::smp::{
+    INDEPENDENT, TAKEN, TAKEN_EVERYWHERE, cheapest, exchanges, phase, samples_of, total,
+};
 
 /// Instructions of a processor for which its messages are counted.
 const MILLION: f64 = 1e6;
@@ -82,6 +84,7 @@ fn unmap_local(&(processors, measured): &Run<'_>, alone: Option<(u64, &Sample)>)
     let row = Row::baton("smp", "smp/unmap-local", count(sample, "kernel") as f64);
     let row = row.with("processors", processors);
     let row = row.with("interrupts", count(sample, "messages").to_string());
+    let row = row.with("samples", samples_of(measured, TAKEN));
     Some(row.with("on_one_processor", alone.map_or(0, |(_, it)| total(it)).to_string()))
 }
 
@@ -96,7 +99,8 @@ fn invalidation(&(processors, measured): &Run<'_>) -> Option<Row> {
         row.with("processors", processors)
             .with("whole", total(sample).to_string())
             .with("others", count(sample, "okernel").to_string())
-            .with("interrupts", count(sample, "messages").to_string()),
+            .with("interrupts", count(sample, "messages").to_string())
+            .with("samples", samples_of(measured, TAKEN_EVERYWHERE)),
     )
 }
 
@@ -185,5 +189,7 @@ mod tests {
         assert_eq!(of("smp/unmap-local"), (700.0, Some(2)));
         assert_eq!(of("smp/invalidation"), (300.0, Some(2)));
         assert_eq!(of("smp/memory"), (128.0, Some(2)));
+        let row = rows.iter().rfind(|row| row.name == "smp/invalidation").unwrap();
+        assert_eq!(row.parameters["samples"], "2");
     }
 }

@@ -85,6 +85,7 @@ pub fn rows(measured: &Measured) -> Vec<Row> {
         rows.push(
             row.with("first_processor", count(best, "kernel").to_string())
                 .with("others", count(best, "okernel").to_string())
+                .with("samples", samples_of(measured, CROSSING))
                 .with(
                     "user_instructions",
                     (count(best, "user") + count(best, "ouser")).to_string(),
@@ -117,6 +118,11 @@ fn local(measured: &Measured) -> Vec<Row> {
 /// The kernel's instructions on all processors.
 pub(super) fn total(sample: &Sample) -> u64 {
     count(sample, "kernel") + count(sample, "okernel")
+}
+
+/// Of how many samples of a phase the cheapest is the least, as a remark.
+pub(super) fn samples_of(measured: &Measured, which: u64) -> String {
+    phase(measured, which).count().to_string()
 }
 
 /// The cheapest sample of a phase, on all processors, and its number.
