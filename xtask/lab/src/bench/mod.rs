@@ -328,8 +328,12 @@ fn about(workspace: &Workspace) -> String {
 /// Prints what the gate found; whether it is open.
 fn show_gate(verdict: &gate::Verdict) -> bool {
     for (name, instructions) in &verdict.measured {
-        let whose = if name.starts_with("linux/") { "all" } else { "kernel" };
-        println!("  {name:<32} {instructions:>6} {whose} instructions");
+        let what = match name.as_str() {
+            watched::SHARED_LINES => "lines",
+            name if name.starts_with("linux/") => "all instructions",
+            _ => "kernel instructions",
+        };
+        println!("  {name:<32} {instructions:>6} {what}");
     }
     verdict.failures.iter().for_each(|failure| println!("  FAILED: {failure}"));
     verdict.failures.is_empty()

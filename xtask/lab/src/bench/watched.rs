@@ -61,6 +61,12 @@ pub const WATCHED: [(&str, &[Point]); 24] = [
     ("ops/thread-delete", &[("ops/thread-delete", "", 0)]),
 ];
 
+/// What is watched of several processors: a short message on one that is not the first, and how many lines of the
+/// kernel's are shared meanwhile.
+pub const SHORT_THERE: &str = "smp/short-cross-kernel";
+/// See [`SHORT_THERE`].
+pub const SHARED_LINES: &str = "smp/shared-lines";
+
 /// What is watched of Linux' programs: all instructions, the program's and the server's too.
 pub const WATCHED_OF_LINUX: [&str; 3] =
     ["linux/getppid", "linux/getppid-vector", "linux/invalid-call"];
