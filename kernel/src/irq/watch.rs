@@ -1,5 +1,5 @@
 //! Who idles looks for a while before it waits (docs/decisions/0068-who-idles-looks-first.md): the first
-//! processor whether somebody comes back, the others (`arch::x86_64::visitors`) whether somebody comes.
+//! processor whether somebody comes back, the others (`arch::x86_64::entry::visitors`) whether somebody comes.
 
 use crate::thread::{TcbRef, registry};
 use core::hint::spin_loop;

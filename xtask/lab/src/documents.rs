@@ -108,6 +108,61 @@ fn every_link_of_the_documents_leads_somewhere() {
     }
 }
 
+/// All files below `folder`, but what is built.
+fn files(folder: &std::path::Path, found: &mut Vec<String>) {
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entry.path().is_dir() && name != "target" && !name.starts_with('.') {
+            files(&entry.path(), found);
+        } else {
+            found.push(entry.path().display().to_string());
+        }
+    }
+}
+
+/// Documents that speak of what was: its files may have moved, or gone.
+const OF_THE_PAST: [&str; 3] = ["docs/decisions", "docs/defects.md", "CHANGELOG.md"];
+/// What the tutorial lets its reader make.
+const OF_READERS: &str = "servers/post/";
+/// What documents call a folder of the kernel.
+const SHORT: (&str, &str) = ("x86/", "arch/x86_64/");
+
+/// The source files that `text` names, written as code.
+fn named_sources(text: &str) -> Vec<String> {
+    let is_source = |name: &&str| {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./".contains(&byte);
+        (name.ends_with(".rs") || name.ends_with(".S")) && name.bytes().all(plain)
+    };
+    let spans = text.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
+    let long = |name: &str| match name.strip_prefix(SHORT.0) {
+        Some(rest) => format!("/{}{rest}", SHORT.1),
+        None => format!("/{name}"),
+    };
+    let is_file = |name: &&str| !name.starts_with('.') && !name.starts_with(OF_READERS);
+    spans.filter(is_source).filter(is_file).map(long).collect()
+}
+
+#[test]
+fn every_source_file_that_the_documents_name_is_there() {
+    let workspace = Workspace::find().unwrap();
+    let mut all = Vec::new();
+    files(&workspace.root, &mut all);
+    let of_now = |path: &std::path::PathBuf| !OF_THE_PAST.iter().any(|it| path.starts_with(it));
+    let mut names = 0;
+    for document in doc::documents(&workspace).unwrap().into_iter().filter(of_now) {
+        for name in named_sources(&read(&document.display().to_string())) {
+            let there = all.iter().any(|file| file.ends_with(&name));
+            assert!(there, "{} names {name}, which is not there", document.display());
+            names += 1;
+        }
+    }
+    assert!(names > 100, "{names} names");
+    assert_eq!(
+        named_sources("a `x86/mem/tlb.rs`, `b` and `c.S`"),
+        ["/arch/x86_64/mem/tlb.rs", "/c.S"]
+    );
+}
+
 #[test]
 fn the_index_names_every_document_and_every_example() {
     let index = read("docs/README.md");
