@@ -2,7 +2,8 @@
 //
 // Arguments: out=FILE (required); user=LOW-HIGH, addresses of the upper half that
 // are executed in user mode; vectors=LOW-HIGH, where the kernel's interrupt entries
-// are, exceptions first; resume=ADDRESS, where the kernel goes on with what it had put off; checker=LOW-HIGH (repeatable), code of the kernel's own checker; trace=N,
+// are, exceptions first (twice: those of the first processor, those of the others); stands=LOW-HIGH, where a
+// visitor's processor stands still; resume=ADDRESS, where the kernel goes on with what it had put off; checker=LOW-HIGH (repeatable), code of the kernel's own checker; trace=N,
 // the sample whose instructions are listed; stretch, to watch only how long interrupts are off and
 // how late their handlers are (quicker).
 //
@@ -15,7 +16,7 @@
 // it began, its phase (a third mark begins one), what its processor has executed so far (clock), and each (clock0, ..), how many interrupts any
 // processor has sent to another meanwhile, and how many lines the samples of the phase have shared so far, without those that an
 // interrupt or another processor came into; and how many lines whatever processors did meanwhile has shared (uany, kany). So do samples of one processor behind a third mark. The processors must
-// take turns (-icount, or one thread for all): the plugin has no locks. Stretches are those of one processor only.
+// take turns (-icount, or one thread for all): the plugin has no locks.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,10 +31,10 @@ __attribute__((visibility("default"))) int qemu_plugin_version = PLUGIN_API;
 
 enum mode { USER, KERNEL, MODES };
 enum kind { CODE, DATA, KINDS };
-enum { EXCEPTIONS = 32, VECTOR_BYTES = 16 }; // of the processor; of an entry in the kernel
+enum { EXCEPTIONS = 32, VECTOR_BYTES = 16, VECTOR_TABLES = 2 }; // of the processor; of an entry in the kernel
 // Where the kernel sees its local APIC; a word that is written at COMMAND leaves as a message (kernel_tables.rs, apic.rs).
 #define COMMAND UINT64_C(0xFFFFFFFF9FE00300)
-enum { LINE_BITS = 6, PAGE_BITS = 12, PAGE_BYTES = 1 << PAGE_BITS, BUCKETS = 1 << 16, MAX_INSN = 15, MAX_CHECKERS = 64, REPORT_BYTES = 1 << 19 };
+enum { LINE_BITS = 6, PAGE_BITS = 12, PAGE_BYTES = 1 << PAGE_BITS, BUCKETS = 1 << 16, MAX_INSN = 15, MAX_CHECKERS = 64, REPORT_BYTES = 1 << 22 };
 
 struct range {
     uint64_t low, high; // high is exclusive
@@ -46,14 +47,14 @@ struct insn {
     char *text; // only while tracing
     uint8_t bytes[MAX_INSN], size;
     uint8_t mode, cost, role;
-    struct block block; // if a block of code begins here
+    struct block *block; // if a block of code begins here
     bool checker;
 };
 
 static struct {
     FILE *out;
-    struct range user, vectors, checkers[MAX_CHECKERS];
-    unsigned checker_count;
+    struct range user, vectors[VECTOR_TABLES], stands, checkers[MAX_CHECKERS];
+    unsigned checker_count, vector_tables;
     uint64_t resume, window;
     int64_t trace;
     bool stretch_only;
@@ -92,45 +93,55 @@ static enum mode mode_of(uint64_t address)
 static enum entry entry_at(uint64_t address)
 {
     address -= moved;
-    if (!inside(options.vectors, address))
-        return NO_ENTRY;
-    return address - options.vectors.low < EXCEPTIONS * VECTOR_BYTES ? EXCEPTION : INTERRUPT;
+    for (unsigned i = 0; i < options.vector_tables; i++)
+        if (inside(options.vectors[i], address))
+            return address - options.vectors[i].low < EXCEPTIONS * VECTOR_BYTES ? EXCEPTION : INTERRUPT;
+    return NO_ENTRY;
 }
 
 static void on_block(unsigned vcpu, void *userdata)
 {
-    (void)vcpu;
     struct insn *insn = userdata;
-    if (processors > 1)
-        return;
     if (insn->address - moved == options.resume)
-        stretch_chosen(insn->address);
-    stretch_block(&insn->block, insn->mode == USER, entry_at(insn->address));
+        stretch_chosen(vcpu, insn->address);
+    stretch_block(vcpu, insn->block, insn->mode == USER, entry_at(insn->address));
     if (insn->checker)
-        stretch_excuse();
+        stretch_excuse(vcpu);
 }
 
 static void on_flag(unsigned vcpu, void *userdata)
 {
-    (void)vcpu;
     struct insn *insn = userdata;
-    if (insn->mode == USER || processors > 1)
+    if (insn->mode == USER)
         return;
     if (insn->cost == COST_HALT) {
-        stretch_chosen(insn->address);
+        stretch_halt(vcpu, insn->address);
+        return;
+    }
+    if (insn->role == ROLE_PAUSE) {
+        // On one processor nobody waits for another.
+        if (processors > 1)
+            stretch_pause(vcpu, insn->address, inside(options.stands, insn->address - moved));
         return;
     }
     if (insn->role == ROLE_RETURN)
-        stretch_watch();
+        stretch_watch(vcpu);
     if (insn->role == ROLE_CLI)
-        stretch_off(insn->address);
+        stretch_off(vcpu, insn->address);
     else if (insn->cost != COST_SYSRET) // sti, or iret to what was interrupted in a window
-        stretch_on(insn->address);
+        stretch_on(vcpu, insn->address);
+}
+
+// Of several processors each instruction is counted here, after the callbacks of its block.
+static void on_step(unsigned vcpu, void *userdata)
+{
+    (void)userdata;
+    executed[vcpu]++;
 }
 
 // --- samples --------------------------------------------------------------------
 
-static void begin_sample(struct sample *sample, uint64_t address)
+static void begin_sample(struct sample *sample, unsigned vcpu, uint64_t address)
 {
     if (sample->active)
         fprintf(options.out, "restart %" PRId64 "\n", samples);
@@ -141,8 +152,8 @@ static void begin_sample(struct sample *sample, uint64_t address)
     memset(sample->costs, 0, sizeof sample->costs);
     sample->entries = sample->messages = 0;
     sample->last_mode = USER;
-    stretch_sample();
-    shared_begin((unsigned)(sample - at_hand));
+    stretch_sample(vcpu);
+    shared_begin(vcpu);
     for (int mode = 0; mode < MODES; mode++) {
         set_clear(&sample->all_pages[mode]);
         for (int kind = 0; kind < KINDS; kind++) {
@@ -164,7 +175,7 @@ static void end_sample(struct sample *sample, unsigned vcpu)
     }
     sample->active = false;
     fprintf(out, "sample %" PRId64 " user=%" PRIu64 " kernel=%" PRIu64 " entries=%" PRIu64 " off=%" PRIu64,
-            samples++, sample->instructions[USER], sample->instructions[KERNEL], sample->entries, stretch_sample());
+            samples++, sample->instructions[USER], sample->instructions[KERNEL], sample->entries, stretch_sample(vcpu));
     for (int mode = 0; mode < MODES; mode++) {
         fprintf(out, " %cpages=%" PRIu64, modes[mode], sample->all_pages[mode].count);
         for (int kind = 0; kind < KINDS; kind++)
@@ -253,7 +264,7 @@ static void on_mark(unsigned vcpu, void *userdata)
 {
     struct insn *insn = userdata;
     if (insn->role == ROLE_BEGIN) {
-        begin_sample(&at_hand[vcpu], insn->address);
+        begin_sample(&at_hand[vcpu], vcpu, insn->address);
     } else if (insn->role == ROLE_END) {
         end_sample(&at_hand[vcpu], vcpu);
     } else {
@@ -279,7 +290,7 @@ static struct insn *insn_of(const struct qemu_plugin_insn *from)
         abort();
     memcpy(insn->bytes, bytes, size);
     insn->next = *bucket;
-    insn->address = insn->block.address = address;
+    insn->address = address;
     insn->size = (uint8_t)size;
     insn->mode = mode_of(address);
     insn->cost = decode_cost(bytes, size);
@@ -300,11 +311,18 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
     for (size_t i = 0; i < count; i++) {
         struct qemu_plugin_insn *at = qemu_plugin_tb_get_insn(tb, i);
         struct insn *insn = insn_of(at);
-        if (i == 0)
+        if (i == 0) {
+            if (!insn->block && !(insn->block = calloc(1, sizeof *insn->block)))
+                abort();
+            insn->block->address = insn->address;
             qemu_plugin_register_vcpu_insn_exec_cb(at, on_block, CB_NO_REGS, insn);
+        }
         if (insn->role >= ROLE_STI || insn->cost == COST_HALT)
             qemu_plugin_register_vcpu_insn_exec_cb(at, on_flag, CB_NO_REGS, insn);
-        qemu_plugin_register_vcpu_insn_exec_inline(at, INLINE_ADD_U64, &executed, 1);
+        if (processors == 1)
+            qemu_plugin_register_vcpu_insn_exec_inline(at, INLINE_ADD_U64, &executed[0], 1);
+        else
+            qemu_plugin_register_vcpu_insn_exec_cb(at, on_step, CB_NO_REGS, NULL);
         if (options.stretch_only)
             continue;
         bool mark = insn->role == ROLE_BEGIN || insn->role == ROLE_END || insn->role == ROLE_PHASE;
@@ -317,8 +335,7 @@ static void at_exit(qemu_plugin_id_t id, void *userdata)
 {
     (void)id;
     (void)userdata;
-    if (processors == 1)
-        stretch_report(options.out, moved);
+    stretch_report(options.out, (unsigned)processors, moved);
     fclose(options.out);
 }
 
@@ -328,7 +345,13 @@ static bool read_option(const char *word)
         return (options.out = fopen(word + 4, "a")) != NULL;
     if (sscanf(word, "user=%" SCNx64 "-%" SCNx64, &options.user.low, &options.user.high) == 2)
         return true;
-    if (sscanf(word, "vectors=%" SCNx64 "-%" SCNx64, &options.vectors.low, &options.vectors.high) == 2)
+    struct range *vectors = &options.vectors[options.vector_tables];
+    if (options.vector_tables < VECTOR_TABLES &&
+        sscanf(word, "vectors=%" SCNx64 "-%" SCNx64, &vectors->low, &vectors->high) == 2) {
+        options.vector_tables++;
+        return true;
+    }
+    if (sscanf(word, "stands=%" SCNx64 "-%" SCNx64, &options.stands.low, &options.stands.high) == 2)
         return true;
     struct range *checker = &options.checkers[options.checker_count];
     if (options.checker_count < MAX_CHECKERS &&

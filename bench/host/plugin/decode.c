@@ -110,6 +110,9 @@ enum role decode_role(const uint8_t *bytes, size_t size)
         case MARK_PHASE: return ROLE_PHASE;
         default: return ROLE_PLAIN;
         }
+    static const uint8_t pause[] = { 0xF3, 0x90 };
+    if (size == sizeof pause && memcmp(bytes, pause, sizeof pause) == 0)
+        return ROLE_PAUSE;
     struct parts parts = split(bytes, size);
     switch (byte_at(&parts, 0)) {
     case 0xFB: return ROLE_STI;

@@ -3,141 +3,199 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { MAX_BLOCKS = 4096 };
+// Most instructions of a round of a loop that waits.
+enum { MAX_BLOCKS = 4096, MAX_ROUND = 64 };
 // Where the kernel's image can be (docs/kernel-plan.md).
 #define KERNEL_LOW UINT64_C(0xFFFFFFFF80000000)
 #define KERNEL_HIGH UINT64_C(0xFFFFFFFFA0000000)
 
-uint64_t executed;
+uint64_t executed[PROCESSORS];
 
-static bool watched, was_user;
-static uint64_t longest_excused, in_sample;
-
-// The stretch of each kind at hand.
-static struct {
+// The stretch of a kind at hand, and of it what was waiting.
+struct now {
     bool is, excused;
-    uint64_t number, since, from, count, last_since;
+    uint64_t number, since, from, count, last_since, waited;
     struct block *blocks[MAX_BLOCKS], *last;
-} now[WATCHES];
+};
 
-static struct {
+struct longest {
     uint64_t instructions, since, from, to, count;
-    struct block blocks[MAX_BLOCKS];
-} longest[WATCHES];
+    struct {
+        uint64_t address, instructions;
+    } places[MAX_BLOCKS];
+};
+
+static struct processor {
+    bool watched, was_user, stands;
+    uint64_t longest_excused, in_sample, pause, paused, stands_since;
+    struct now now[WATCHES];
+    struct longest longest[WATCHES];
+} all[PROCESSORS];
+
+static uint64_t longest_stand;
+
+// The processor stands still no longer, or need not.
+static void end_stand(struct processor *of)
+{
+    uint64_t length = executed[0] - of->stands_since;
+    if (of->stands && length > longest_stand)
+        longest_stand = length;
+    of->stands = false;
+}
 
 // Books the instructions since the last block began.
-static void book(enum watch watch)
+static void book(unsigned vcpu, enum watch watch)
 {
-    if (now[watch].last)
-        now[watch].last->in[watch].instructions += executed - now[watch].last_since;
-    now[watch].last = NULL;
+    struct now *now = &all[vcpu].now[watch];
+    if (now->last)
+        now->last->in[vcpu][watch].instructions += executed[vcpu] - now->last_since;
+    now->last = NULL;
 }
 
-static void begin(enum watch watch, uint64_t address)
+static void begin(unsigned vcpu, enum watch watch, uint64_t address)
 {
-    if (now[watch].is || !watched)
+    struct now *now = &all[vcpu].now[watch];
+    if (now->is || !all[vcpu].watched)
         return;
-    now[watch].is = true;
-    now[watch].excused = false;
-    now[watch].number++;
-    now[watch].since = executed;
-    now[watch].from = address;
-    now[watch].count = 0;
+    now->is = true;
+    now->excused = false;
+    now->number++;
+    now->since = executed[vcpu];
+    now->from = address;
+    now->count = now->waited = 0;
+    all[vcpu].pause = 0;
 }
 
-static void end(enum watch watch, uint64_t address)
+static void end(unsigned vcpu, enum watch watch, uint64_t address)
 {
-    if (!now[watch].is)
+    struct processor *of = &all[vcpu];
+    struct now *now = &of->now[watch];
+    struct longest *longest = &of->longest[watch];
+    if (watch == OFF)
+        end_stand(of);
+    if (!now->is)
         return;
-    now[watch].is = false;
-    book(watch);
-    uint64_t length = executed - now[watch].since;
-    if (now[watch].excused) {
-        if (watch == OFF && length > longest_excused)
-            longest_excused = length;
+    now->is = false;
+    book(vcpu, watch);
+    uint64_t length = executed[vcpu] - now->since - now->waited;
+    if (now->excused) {
+        if (watch == OFF && length > of->longest_excused)
+            of->longest_excused = length;
         return;
     }
-    if (watch == OFF && length > in_sample)
-        in_sample = length;
-    if (length <= longest[watch].instructions)
+    if (watch == OFF && length > of->in_sample)
+        of->in_sample = length;
+    if (length <= longest->instructions)
         return;
-    longest[watch].instructions = length;
-    longest[watch].since = now[watch].since;
-    longest[watch].from = now[watch].from;
-    longest[watch].to = address;
-    longest[watch].count = now[watch].count;
-    for (uint64_t i = 0; i < now[watch].count; i++)
-        longest[watch].blocks[i] = *now[watch].blocks[i];
+    longest->instructions = length;
+    longest->since = now->since;
+    longest->from = now->from;
+    longest->to = address;
+    longest->count = now->count;
+    for (uint64_t i = 0; i < now->count; i++) {
+        longest->places[i].address = now->blocks[i]->address;
+        longest->places[i].instructions = now->blocks[i]->in[vcpu][watch].instructions;
+    }
 }
 
-static void pass(enum watch watch, struct block *block)
+static void pass(unsigned vcpu, enum watch watch, struct block *block)
 {
-    if (!now[watch].is)
+    struct now *now = &all[vcpu].now[watch];
+    if (!now->is)
         return;
-    book(watch);
-    now[watch].last = block;
-    now[watch].last_since = executed;
-    if (block->in[watch].stretch == now[watch].number)
+    book(vcpu, watch);
+    now->last = block;
+    now->last_since = executed[vcpu];
+    if (block->in[vcpu][watch].stretch == now->number)
         return;
-    block->in[watch].stretch = now[watch].number;
-    block->in[watch].instructions = 0;
-    if (now[watch].count < MAX_BLOCKS)
-        now[watch].blocks[now[watch].count++] = block;
+    block->in[vcpu][watch].stretch = now->number;
+    block->in[vcpu][watch].instructions = 0;
+    if (now->count < MAX_BLOCKS)
+        now->blocks[now->count++] = block;
 }
 
-void stretch_watch(void)
+void stretch_watch(unsigned vcpu)
 {
-    watched = true;
+    all[vcpu].watched = true;
 }
 
-void stretch_excuse(void)
+void stretch_excuse(unsigned vcpu)
 {
-    now[OFF].excused = now[LATE].excused = true;
+    all[vcpu].now[OFF].excused = all[vcpu].now[LATE].excused = true;
 }
 
-void stretch_off(uint64_t address)
+void stretch_off(unsigned vcpu, uint64_t address)
 {
-    begin(OFF, address);
+    begin(vcpu, OFF, address);
 }
 
-void stretch_on(uint64_t address)
+void stretch_on(unsigned vcpu, uint64_t address)
 {
-    end(OFF, address);
+    end(vcpu, OFF, address);
 }
 
-void stretch_chosen(uint64_t address)
+static void left_by(unsigned vcpu)
 {
-    end(LATE, address);
+    for (unsigned other = 1; vcpu == 0 && other < PROCESSORS; other++)
+        end_stand(&all[other]);
 }
 
-void stretch_block(struct block *block, bool user, enum entry entry)
+void stretch_chosen(unsigned vcpu, uint64_t address)
+{
+    end(vcpu, LATE, address);
+}
+
+void stretch_halt(unsigned vcpu, uint64_t address)
+{
+    end(vcpu, LATE, address);
+    left_by(vcpu);
+}
+
+void stretch_pause(unsigned vcpu, uint64_t address, bool stands)
+{
+    struct processor *of = &all[vcpu];
+    uint64_t round = executed[vcpu] - of->paused;
+    if (of->pause == address && round <= MAX_ROUND)
+        for (enum watch watch = OFF; watch < WATCHES; watch++)
+            of->now[watch].waited += round; // of no stretch, if there is none
+    of->pause = address;
+    of->paused = executed[vcpu];
+    if (stands && !of->stands) {
+        of->stands = true;
+        of->stands_since = executed[0];
+    }
+}
+
+void stretch_block(unsigned vcpu, struct block *block, bool user, enum entry entry)
 {
     if (user) {
-        end(OFF, block->address);
-        end(LATE, block->address);
-        was_user = true;
+        end(vcpu, OFF, block->address);
+        end(vcpu, LATE, block->address);
+        if (!all[vcpu].was_user)
+            left_by(vcpu);
+        all[vcpu].was_user = true;
         return;
     }
     // Nothing in the kernel faults: whoever comes through a vector comes from where
     // interrupts are on, be it from a user instruction that had not begun yet.
     if (entry != NO_ENTRY)
-        end(OFF, block->address);
-    if (was_user || entry != NO_ENTRY)
-        begin(OFF, block->address);
+        end(vcpu, OFF, block->address);
+    if (all[vcpu].was_user || entry != NO_ENTRY)
+        begin(vcpu, OFF, block->address);
     // The same tells that the kernel was left for a user instruction that had to fault.
     if (entry == EXCEPTION)
-        end(LATE, block->address);
+        end(vcpu, LATE, block->address);
     if (entry == INTERRUPT)
-        begin(LATE, block->address);
-    was_user = false;
-    pass(OFF, block);
-    pass(LATE, block);
+        begin(vcpu, LATE, block->address);
+    all[vcpu].was_user = false;
+    pass(vcpu, OFF, block);
+    pass(vcpu, LATE, block);
 }
 
-uint64_t stretch_sample(void)
+uint64_t stretch_sample(unsigned vcpu)
 {
-    uint64_t length = in_sample;
-    in_sample = 0;
+    uint64_t length = all[vcpu].in_sample;
+    all[vcpu].in_sample = 0;
     return length;
 }
 
@@ -146,17 +204,23 @@ static uint64_t linked(uint64_t address, uint64_t moved)
     return address >= KERNEL_LOW && address < KERNEL_HIGH ? address - moved : address;
 }
 
-void stretch_report(FILE *out, uint64_t moved)
+void stretch_report(FILE *out, unsigned processors, uint64_t moved)
 {
     static const char *const names[WATCHES] = { "longest", "late" };
-    fprintf(out, "excused %" PRIu64 "\n", longest_excused);
-    for (enum watch watch = OFF; watch < WATCHES; watch++) {
-        fprintf(out, "%s %" PRIu64 " from=%" PRIx64 " to=%" PRIx64 " since=%" PRIu64 " total=%" PRIu64 "\n",
-                names[watch], longest[watch].instructions, linked(longest[watch].from, moved),
-                linked(longest[watch].to, moved),
-                longest[watch].since, executed);
-        for (uint64_t i = 0; i < longest[watch].count; i++)
-            fprintf(out, "place %" PRIx64 " %" PRIu64 "\n", linked(longest[watch].blocks[i].address, moved),
-                    longest[watch].blocks[i].in[watch].instructions);
+    for (unsigned vcpu = 0; vcpu < processors; vcpu++) {
+        if (vcpu > 0)
+            fprintf(out, "processor %u\n", vcpu);
+        fprintf(out, "excused %" PRIu64 "\n", all[vcpu].longest_excused);
+        for (enum watch watch = OFF; watch < WATCHES; watch++) {
+            const struct longest *longest = &all[vcpu].longest[watch];
+            fprintf(out, "%s %" PRIu64 " from=%" PRIx64 " to=%" PRIx64 " since=%" PRIu64 " total=%" PRIu64 "\n",
+                    names[watch], longest->instructions, linked(longest->from, moved), linked(longest->to, moved),
+                    longest->since, executed[vcpu]);
+            for (uint64_t i = 0; i < longest->count; i++)
+                fprintf(out, "place %" PRIx64 " %" PRIu64 "\n", linked(longest->places[i].address, moved),
+                        longest->places[i].instructions);
+        }
     }
+    if (processors > 1)
+        fprintf(out, "stands %" PRIu64 "\n", longest_stand);
 }

@@ -17,8 +17,10 @@ pub use options::{DEFAULT_CPU, MAX_CPUS, MAX_MEMORY_MB, MIN_MEMORY_MB, Options, 
 pub const QEMU: &str = "qemu-system-x86_64";
 /// UEFI firmware (package ovmf).
 const FIRMWARE: &str = "/usr/share/ovmf/OVMF.fd";
-/// Environment variable: a `-plugin` argument for every machine with one processor
-/// (`bench` watches the tests that way).
+/// Most processors that the plugin watches (bench/host/plugin/shared.h).
+const MAX_WATCHED_CPUS: u32 = 8;
+/// Environment variable: a `-plugin` argument for every machine with one processor, and for those with several
+/// whose instructions are counted (`bench` watches the tests that way).
 pub const PLUGIN_VARIABLE: &str = "BATON_QEMU_PLUGIN";
 /// QEMU leaves with `(value << 1) | 1` when the guest writes `value` to the
 /// debug-exit port: 0x10 is success.
@@ -95,7 +97,9 @@ pub fn command(boot: &Boot, options: &Options, console: Console<'_>) -> Result<C
         // The processor's random numbers are the same in every run, too.
         qemu.args(["-seed", "1"]);
     }
-    let plugin = std::env::var_os(PLUGIN_VARIABLE).filter(|_| options.cpus() == 1);
+    // Of several processors it watches those that take turns.
+    let is_watched = options.cpus() == 1 || options.icount && options.cpus() <= MAX_WATCHED_CPUS;
+    let plugin = std::env::var_os(PLUGIN_VARIABLE).filter(|_| is_watched);
     let watched = plugin.as_ref().map(|_| options.at_first_places());
     if let Some(plugin) = plugin {
         qemu.arg("-plugin").arg(plugin);

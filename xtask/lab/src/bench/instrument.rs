@@ -28,9 +28,12 @@ const TALLY: [&str; 2] = ["tally.c", "decode.c"];
 const VECTORS_BYTES: u64 = 128 * 16;
 /// Bytes of the kernel's pages that are executed in user mode.
 const STUBS_BYTES: u64 = 0x2000;
-/// Parts of the mangled names of the checker's functions, and how many the plugin takes.
+/// Parts of the mangled names of the functions of the kernel's own checker (`kernel::check`, `kernel::mem::check`), and how
+/// many the plugin takes.
 const CHECKERS: [&str; 2] = ["6kernel5check", "6kernel3mem5check"];
 const MAX_CHECKERS: usize = 64;
+/// Part of the mangled name of where a visitor's processor stands still.
+const STANDS: &str = "8visitors11stand_still";
 /// Part of the mangled name of where the kernel goes on with what it had put off.
 const RESUME: &str = "5entry6switch6resume";
 /// The line that a measured program closes with.
@@ -91,7 +94,7 @@ pub struct Stretch {
     pub checker: u64,
 }
 
-/// The longest stretches of both kinds.
+/// The longest stretches of all kinds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stretches {
     /// With interrupts off.
@@ -99,11 +102,21 @@ pub struct Stretches {
     /// From an interrupt's entry until the kernel is left, for its handler or somebody who is
     /// more urgent.
     pub late: Stretch,
+    /// With interrupts off on a processor that is not the first.
+    pub elsewhere: Stretch,
+    /// A visitor's processor stands still, in instructions of the first one's; if there are several.
+    pub stands: Option<u64>,
 }
 
 impl Stretches {
     fn keep(&mut self, other: Self) {
-        for (longest, now) in [(&mut self.off, other.off), (&mut self.late, other.late)] {
+        self.stands = self.stands.max(other.stands);
+        let kinds = [
+            (&mut self.off, other.off),
+            (&mut self.late, other.late),
+            (&mut self.elsewhere, other.elsewhere),
+        ];
+        for (longest, now) in kinds {
             if now.instructions > longest.instructions {
                 *longest = now;
             }
@@ -174,14 +187,21 @@ impl Instrument {
     /// # Errors
     /// When the kernel's symbols cannot be read.
     pub fn argument(&self, kernel: &Path, out: &Path, extra: &str) -> Result<String> {
-        let vectors = symbol(kernel, "baton_vectors")?;
-        let (stubs, vectors_end) = (stubs(), vectors + VECTORS_BYTES);
-        let checkers = checkers(kernel)?;
+        let stubs = stubs();
+        let mut vectors = String::new();
+        for table in ["baton_vectors", "baton_vectors_there"] {
+            let at = symbol(kernel, table)?;
+            vectors += &format!(",vectors={at:x}-{:x}", at + VECTORS_BYTES);
+        }
+        let checkers = ranges(kernel, &CHECKERS)?;
+        let stands = ranges(kernel, &[STANDS])?;
+        let stands: String =
+            stands.iter().take(1).map(|(low, high)| format!(",stands={low:x}-{high:x}")).collect();
         let (resume, window) = (named(kernel, RESUME)?, symbol(kernel, "baton_window")?);
         let checkers: String =
             checkers.iter().map(|(low, high)| format!(",checker={low:x}-{high:x}")).collect();
         Ok(format!(
-            "{},out={},user={:x}-{:x},vectors={vectors:x}-{vectors_end:x},resume={resume:x},window={window:x}{checkers}{extra}",
+            "{},out={},user={:x}-{:x}{vectors}{stands},resume={resume:x},window={window:x}{checkers}{extra}",
             self.plugin.display(),
             out.display(),
             stubs.start,
@@ -320,17 +340,16 @@ fn address(kernel: &Path, name: &str, is_it: impl Fn(&str) -> bool) -> Result<u6
     })
 }
 
-/// Where the code of the kernel's own checker is: the functions of the modules
-/// `kernel::check` and `kernel::mem::check`, by their mangled names.
-fn checkers(kernel: &Path) -> Result<Vec<(u64, u64)>> {
+/// Where the functions are whose mangled names have one of `parts`.
+fn ranges(kernel: &Path, parts: &[&str]) -> Result<Vec<(u64, u64)>> {
     let bytes =
         std::fs::read(kernel).with_context(|| format!("cannot read {}", kernel.display()))?;
     let file = object::File::parse(&*bytes)
         .with_context(|| format!("{} is no ELF file", kernel.display()))?;
-    let of_checker = file.symbols().filter(|symbol| {
+    let of_them = file.symbols().filter(|symbol| {
         let name = symbol.name().unwrap_or_default();
-        symbol.size() > 0 && CHECKERS.iter().any(|part| name.contains(part))
+        symbol.size() > 0 && parts.iter().any(|part| name.contains(part))
     });
-    let ranges = of_checker.map(|symbol| (symbol.address(), symbol.address() + symbol.size()));
+    let ranges = of_them.map(|symbol| (symbol.address(), symbol.address() + symbol.size()));
     Ok(ranges.take(MAX_CHECKERS).collect())
 }

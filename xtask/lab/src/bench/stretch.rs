@@ -19,6 +19,10 @@ use crate::workspace::Workspace;
 const OFF: &str = "interrupts-off";
 /// The rows about how late handlers run.
 const LATE: &str = "handler-late";
+/// The rows with interrupts off on other processors than the first.
+const ELSEWHERE: &str = "interrupts-off-elsewhere";
+/// The rows about how long a visitor's processor stands still.
+const STANDS: &str = "stands-still";
 /// Functions named with a stretch.
 const SHOWN: usize = 4;
 
@@ -34,15 +38,15 @@ pub fn rows(
     let kernel = crate::build::kernel(workspace)?;
     let mut rows: Vec<Row> = Vec::new();
     for (name, stretches) in others {
-        rows.extend(both(name, stretches, &kernel, &workspace.root)?);
+        rows.extend(all(name, stretches, &kernel, &workspace.root)?);
     }
     let (counted, verdict) = watch_tests(workspace, instrument, &kernel)?;
     let (stretches, machines) = longest_of(&counted)?;
-    let tests = both("tests", &stretches, &kernel, &workspace.root)?;
+    let tests = all("tests", &stretches, &kernel, &workspace.root)?.into_iter();
     rows.extend(
         tests.map(|row| row.with("tests", verdict.clone()).with("machines", machines as u64)),
     );
-    for (index, kind) in [OFF, LATE].into_iter().enumerate() {
+    for (index, kind) in [OFF, LATE, ELSEWHERE, STANDS].into_iter().enumerate() {
         let longest = rows
             .iter()
             .filter(|row| row.name.starts_with(&format!("{kind}/")))
@@ -92,12 +96,20 @@ fn watch_tests(
     Ok((counted, verdict))
 }
 
-/// The rows of both kinds.
-fn both(name: &str, stretches: &Stretches, kernel: &Path, tree: &Path) -> Result<[Row; 2]> {
-    Ok([
+/// The rows of all kinds; the last two if there were several processors.
+fn all(name: &str, stretches: &Stretches, kernel: &Path, tree: &Path) -> Result<Vec<Row>> {
+    let mut rows = vec![
         row(&format!("{OFF}/{name}"), &stretches.off, kernel, tree)?,
         row(&format!("{LATE}/{name}"), &stretches.late, kernel, tree)?,
-    ])
+    ];
+    if let Some(stands) = stretches.stands {
+        rows.push(row(&format!("{ELSEWHERE}/{name}"), &stretches.elsewhere, kernel, tree)?);
+        rows.push(
+            Row::baton(OFF, &format!("{STANDS}/{name}"), stands as f64)
+                .unit("instructions of the first processor"),
+        );
+    }
+    Ok(rows)
 }
 
 /// A stretch as a row, with the functions in which most of it was spent.

@@ -77,22 +77,42 @@ fn place(text: &str) -> Option<(u64, u64)> {
 /// When the file is not the instrument's.
 pub fn longest_of(counted: &str) -> Result<(Stretches, usize)> {
     let (mut longest, mut now, mut machines) = (Stretches::default(), Stretches::default(), 0);
-    let (mut excused, mut is_late) = (0, false);
+    let (mut excused, mut is_late, mut is_first) = (0, false, true);
     for line in counted.lines() {
         match line.split_once(' ') {
-            Some(("excused", rest)) => excused = excused.max(rest.parse()?),
-            Some(("longest", rest)) => {
+            Some(("excused", rest)) => {
+                excused = excused.max(rest.parse()?);
                 longest.keep(std::mem::take(&mut now));
-                (now.off, is_late) = (stretch(rest)?, false);
-                machines += 1;
             }
-            Some(("late", rest)) => (now.late, is_late) = (stretch(rest)?, true),
+            Some(("processor", _)) => is_first = false,
+            Some(("longest", rest)) => {
+                let stretch = stretch(rest)?;
+                is_late = false;
+                if is_first {
+                    now.off = stretch
+                } else {
+                    now.elsewhere = stretch
+                }
+                machines += usize::from(is_first);
+            }
+            Some(("late", rest)) => {
+                is_late = true;
+                // Handlers wait for the first processor only.
+                now.late = if is_first { stretch(rest)? } else { Stretch::default() };
+            }
             Some(("place", rest)) => {
-                let stretch = if is_late { &mut now.late } else { &mut now.off };
-                stretch.places.extend(place(rest));
+                let of = match (is_late, is_first) {
+                    (true, _) => &mut now.late,
+                    (false, true) => &mut now.off,
+                    (false, false) => &mut now.elsewhere,
+                };
+                of.places.extend(place(rest));
             }
+            Some(("stands", rest)) => now.stands = Some(rest.parse()?),
             _ => {}
         }
+        // The last line of a machine with several.
+        is_first |= line.starts_with("stands ");
     }
     longest.keep(now);
     longest.off.checker = excused;
@@ -195,13 +215,30 @@ mod tests {
 
     #[test]
     fn the_longest_of_several_machines_is_found() {
-        let text = "longest 5 from=1 to=2 since=3 total=9\nplace 10 5\nlongest 9 from=1 to=2 since=3 total=9\n\
+        let text = "excused 0\nlongest 5 from=1 to=2 since=3 total=9\nplace 10 5\nexcused 0\nlongest 9 from=1 to=2 since=3 total=9\n\
             place 20 4\nplace 30 5\nlate 30 from=1 to=2 since=3 total=9\nplace 50 30\n\
-            longest 7 from=1 to=2 since=3 total=9\nplace 40 7\nlate 20 from=1 to=2 since=3 total=9\n";
+            excused 0\nlongest 7 from=1 to=2 since=3 total=9\nplace 40 7\nlate 20 from=1 to=2 since=3 total=9\n";
         let (longest, machines) = longest_of(text).unwrap();
         assert_eq!((longest.off.instructions, longest.late.instructions, machines), (9, 30, 3));
         assert_eq!(longest.off.places, [(0x20, 4), (0x30, 5)]);
         assert_eq!(longest.late.places, [(0x50, 30)]);
+    }
+
+    #[test]
+    fn other_processors_have_stretches_of_their_own() {
+        let at = "from=1 to=2 since=3 total=9";
+        let one = |off: u64| {
+            format!("excused 0\nlongest {off} {at}\nplace 10 {off}\nlate 8 {at}\nplace 20 8\n")
+        };
+        let machine = |off: u64, there: u64| {
+            format!("{}processor 1\n{}processor 2\n{}stands {off}\n", one(off), one(there), one(1))
+        };
+        let (longest, machines) =
+            longest_of(&(machine(5, 90) + &machine(7, 60) + &one(6))).unwrap();
+        assert_eq!((longest.off.instructions, longest.elsewhere.instructions), (7, 90));
+        assert_eq!((longest.late.instructions, longest.stands, machines), (8, Some(7), 3));
+        assert_eq!((longest.off.places, longest.elsewhere.places), (vec![(16, 7)], vec![(16, 90)]));
+        assert_eq!(longest_of(&one(6)).unwrap().0.stands, None);
     }
 
     #[test]
