@@ -13,8 +13,9 @@ use crate::sched::slice;
 use crate::thread;
 use crate::thread::tcb::Resume;
 
-/// How often a processor looks, with PAUSE, before it waits. After each look in vain it lets interrupts
-/// in: PAUSE may take as long as a hypervisor likes, or an emulator that counts.
+/// How often a processor looks, with PAUSE, before it waits. Before each look the first one lets interrupts
+/// in, the others after each in vain: PAUSE may take as long as a hypervisor likes, or an emulator that counts. Who finds somebody
+/// at each first look would let none in for as long as others come.
 pub const LOOKS: u32 = 256;
 
 /// The first processor's idle thread runs, and a sweep is to go on, or somebody has gone elsewhere since it
@@ -57,7 +58,7 @@ fn watch_one(number: u32, other: &Other, guest: TcbRef) -> Option<TcbRef> {
 fn look_until(has_come: impl Fn() -> bool) {
     for _ in 0..LOOKS {
         spin_loop();
-        if has_come() || preemption::must_stop() {
+        if preemption::must_stop() || has_come() {
             return;
         }
     }

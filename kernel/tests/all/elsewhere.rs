@@ -1,6 +1,7 @@
 //! Threads whose user code runs on another processor, which the test plays.
 
 use crate::common::clan::{World, asks};
+use crate::common::tasks::QUIET_LINE;
 use abi::ThreadId;
 use kernel::arch::cpu;
 use kernel::between::berth::Stand;
@@ -9,7 +10,7 @@ use kernel::control::exregs::{Registers, exchange_registers};
 use kernel::control::schedule;
 use kernel::elsewhere;
 use kernel::elsewhere::visits::{self, INTERRUPT, accept, berth, enter, set_processors};
-use kernel::irq::comers;
+use kernel::irq::{comers, watch};
 use kernel::sched::leaving;
 use kernel::sched::{self, make_ready};
 use kernel::thread::tcb::Resume;
@@ -94,6 +95,23 @@ fn an_interrupt_there_brings_it_back_and_it_goes_again() {
     comers::look();
     assert!(world.one.is_away());
     assert!(accept(1).is_some(), "it was offered again");
+    sound();
+}
+
+/// The first processor has nobody here, and somebody is back whenever it looks.
+#[test]
+fn who_idles_lets_interrupts_in_though_others_come() {
+    let world = world();
+    go(&world, world.one);
+    let _ = accept(1);
+    enter(1, PAGE_FAULT);
+    let cpu = cpu();
+    set_current(cpu.scheduler.idle.get().expect("there is one"));
+    cpu.interrupt.set(Some((0, QUIET_LINE)));
+    let next = watch::watch();
+    assert!(next.is_some() && world.one.is_ready(), "nobody has seen that it is back");
+    assert_eq!(cpu.interrupt.get(), None, "the interrupt still waits");
+    cpu.pending_lines.set(0);
     sound();
 }
 
