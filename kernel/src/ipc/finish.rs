@@ -7,7 +7,7 @@ use super::receive::{self, Begun};
 use super::words::{self, Message, Source};
 use super::{fail, propagation};
 use crate::arch::preemption;
-use crate::sched;
+use crate::sched::{self, Runnable};
 use crate::thread::part::Part;
 use crate::thread::rendezvous::{self, Busy};
 use crate::thread::tcb::Resume;
@@ -114,12 +114,29 @@ fn not_told(receiver: TcbRef, message: Message) {
 fn told(sender: TcbRef, receiver: TcbRef, target: Utcb, message: Message) {
     let tag = message.tag;
     message.copy(target, tag.untyped() + tag.typed());
-    if !sender.transfer.virtual_sender.get().is_nil() {
+    if !sender.transfer.is_usual() {
         return user_result(sender, receiver, tag, Ok(()), 0);
     }
     receiver.result_from.set(sender.name_for(receiver));
     target.set_mr(0, tag.0);
-    sched::set_runnable(receiver);
+    if sched::becomes_runnable(receiver) == Runnable::Unusually {
+        told_unusually(sender, receiver, target, tag);
+    }
+}
+
+/// `receiver`, which has its message, is halted, or its user code runs on another processor.
+#[cold]
+#[inline(never)]
+fn told_unusually(sender: TcbRef, receiver: TcbRef, target: Utcb, tag: MsgTag) {
+    target.set_mr(0, tag.with(crossing(sender, receiver)).0);
+    sched::look_twice(receiver);
+}
+
+/// The flag of a message between threads of two processors (X.2 4.11). The kernel's own messages are the
+/// protocols' of X.2 6, whose tags have no flags.
+fn crossing(sender: TcbRef, receiver: TcbRef) -> u64 {
+    let crosses = sender.processor.get() != receiver.processor.get();
+    if crosses && sender.kind.get() == Kind::User { MsgTag::XCPU } else { 0 }
 }
 
 /// `count` words of `source` answer what the kernel made for `thread`.
@@ -245,7 +262,10 @@ fn user_result(
     let name = virtual_sender.unwrap_or(sender).name_for(receiver);
     receiver.result_from.set(name);
     if let Some(utcb) = Utcb::of(receiver) {
-        let mut flags = if virtual_sender.is_some() { MsgTag::PROPAGATED } else { 0 };
+        let mut flags = crossing(sender, receiver);
+        if virtual_sender.is_some() {
+            flags |= MsgTag::PROPAGATED;
+        }
         if let Err(kind) = result {
             flags |= MsgTag::ERROR;
             let error = IpcError { kind, phase: Phase::Receive, offset };

@@ -19,7 +19,7 @@ pub fn prepare(sender: TcbRef, receiver: TcbRef) {
     let Some(virtual_sender) = found else { return };
     let id = virtual_sender.id.get();
     if permitted(sender, receiver, id).is_some() {
-        sender.transfer.virtual_sender.set(id);
+        sender.transfer.pose_as(id);
     }
 }
 
@@ -28,7 +28,7 @@ pub fn prepare(sender: TcbRef, receiver: TcbRef) {
 pub fn is_virtual(sender: TcbRef, receiver: TcbRef, id: ThreadId) -> bool {
     sender.kind.get() == Kind::User
         && !id.is_nil()
-        && sender.transfer.virtual_sender.get() == id
+        && sender.transfer.virtual_sender() == id
         && permitted(sender, receiver, id).is_some()
 }
 
@@ -49,7 +49,9 @@ pub fn apply(sender: TcbRef, receiver: TcbRef) -> Option<TcbRef> {
     if sender.kind.get() != Kind::User {
         return None;
     }
-    let virtual_sender = permitted(sender, receiver, sender.transfer.virtual_sender.take_nil())?;
+    let named = sender.transfer.virtual_sender();
+    sender.transfer.pose_as_nobody();
+    let virtual_sender = permitted(sender, receiver, named)?;
     if let Some(utcb) = Utcb::of(receiver).filter(|_| receiver.kind.get() == Kind::User) {
         utcb.set_word(utcb::VIRTUAL_SENDER, sender.id.get().0);
     }
@@ -64,15 +66,4 @@ pub fn apply(sender: TcbRef, receiver: TcbRef) -> Option<TcbRef> {
         _ => {}
     }
     Some(virtual_sender)
-}
-
-/// Reading a cell with a thread id and leaving nilthread.
-trait TakeNil {
-    fn take_nil(&self) -> ThreadId;
-}
-
-impl TakeNil for core::cell::Cell<ThreadId> {
-    fn take_nil(&self) -> ThreadId {
-        self.replace(ThreadId::NIL)
-    }
 }

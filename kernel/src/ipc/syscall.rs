@@ -47,7 +47,7 @@ fn begin(current: TcbRef, from: ThreadId, timeouts: u64) {
     crate::arch::note_entry();
     current.then_from.set(from);
     current.timeouts.set(timeouts);
-    current.transfer.virtual_sender.set(ThreadId::NIL);
+    current.transfer.pose_as_nobody();
 }
 
 #[inline(never)]

@@ -2,8 +2,8 @@
 //! elsewhere is back with a message for somebody here who waits for it, and waits for the answer; how it goes
 //! back there with that is [`crate::elsewhere::go_back`].
 
-use abi::ThreadId;
 use abi::inspect::Back;
+use abi::{MsgTag, ThreadId};
 
 use crate::arch::exchange::Exchange;
 use crate::arch::{self, cpu};
@@ -63,7 +63,7 @@ fn pass_on(thread: TcbRef, why: Back) -> Option<TcbRef> {
     };
     let receiver = thread::lookup(exchange.as_ref().map_or(thread.handler.get(), |it| it.to))?;
     // Whom it has posed as last is not asked any more.
-    thread.transfer.virtual_sender.set(ThreadId::NIL);
+    thread.transfer.pose_as_nobody();
     if !may_tell(thread, receiver) {
         return None;
     }
@@ -78,7 +78,8 @@ fn pass_on(thread: TcbRef, why: Back) -> Option<TcbRef> {
             thread.resume.set(Resume::Ipc);
             thread.timeouts.set(timeouts);
             frame.exchange_words(tag.untyped(), |index, word| target.set_mr(index, word));
-            (from, tag)
+            // The receiver's user code runs here.
+            (from, tag.with(MsgTag::XCPU))
         }
         None => {
             thread.resume.set(Resume::Frame);

@@ -130,17 +130,33 @@ pub fn make_ready(thread: TcbRef) {
 
 /// Makes `thread` ready without queueing it: the caller runs it next or queues it.
 pub fn set_runnable(thread: TcbRef) {
-    thread.wake_at_us.set(0);
-    rendezvous::set_busy(thread, Busy::Ready);
-    if thread.unusual.get() {
+    if becomes_runnable(thread) == Runnable::Unusually {
         look_twice(thread);
     }
+}
+
+/// How a thread is ready.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub enum Runnable {
+    /// It runs next, or is queued.
+    Usually,
+    /// [`look_twice`] says whether it is.
+    Unusually,
+}
+
+/// As [`set_runnable`], and the second look is the caller's.
+#[inline(always)]
+pub fn becomes_runnable(thread: TcbRef) -> Runnable {
+    thread.wake_at_us.set(0);
+    rendezvous::set_busy(thread, Busy::Ready);
+    if thread.unusual.get() { Runnable::Unusually } else { Runnable::Usually }
 }
 
 /// `thread` would be ready: it may have to stop, or go on elsewhere, which is noted.
 #[cold]
 #[inline(never)]
-fn look_twice(thread: TcbRef) {
+pub fn look_twice(thread: TcbRef) {
     // In an IPC only when that is over: the partner must not have to wait.
     if thread.halted.get() && !thread.is_in_ipc() {
         rendezvous::set_busy(thread, Busy::Halted);

@@ -1,6 +1,7 @@
 //! What a thread has to say of a transfer that it takes part in: how far it is. `ipc::transfer` carries it out.
 
 use crate::thread::TcbRef;
+use crate::thread::tcb::ELSEWHERE;
 use core::cell::Cell;
 
 use abi::{MsgTag, StringItem, ThreadId};
@@ -44,8 +45,10 @@ pub struct Transfer {
     pub outer: Cell<Option<Part>>,
     /// Tag of the message, as it was when the transfer began.
     pub tag: Cell<MsgTag>,
-    /// In whose name the message goes out, nilthread if the sender's own.
-    pub virtual_sender: Cell<ThreadId>,
+    /// What of the sender is to be looked at where its message arrives: [`POSES`], [`FAR`].
+    remarks: Cell<u16>,
+    /// In whose name the message goes out, if [`POSES`].
+    virtual_sender: Cell<ThreadId>,
     /// Receive phase of the sender, kept while a page fault uses its fields.
     pub then_from: Cell<ThreadId>,
     /// Timeouts of the sender, likewise.
@@ -62,6 +65,44 @@ pub struct Transfer {
     pub deadline_us: Cell<u64>,
     /// The receiver's transfer timeout governs (strictly shorter).
     pub receiver_governs: Cell<bool>,
+}
+
+/// It sends in the name of another thread.
+const POSES: u16 = 1;
+/// Its user code runs on another processor than the first one: who gets a message of it may have to be told.
+const FAR: u16 = 1 << 8;
+
+impl Transfer {
+    /// Whether nothing of the sender is to be looked at: one comparison.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_usual(&self) -> bool {
+        self.remarks.get() == 0
+    }
+
+    /// The message goes out in the sender's own name.
+    #[inline(always)]
+    pub fn pose_as_nobody(&self) {
+        self.remarks.set(self.remarks.get() & FAR);
+    }
+
+    /// The message goes out in the name of `id`.
+    pub fn pose_as(&self, id: ThreadId) {
+        self.virtual_sender.set(id);
+        self.remarks.set(self.remarks.get() | POSES);
+    }
+
+    /// In whose name the message goes out, nilthread if the sender's own.
+    #[must_use]
+    pub fn virtual_sender(&self) -> ThreadId {
+        if self.remarks.get() & POSES != 0 { self.virtual_sender.get() } else { ThreadId::NIL }
+    }
+
+    /// What is special about the sender has changed to `special`.
+    pub fn remark(&self, special: u8) {
+        let far = if special & ELSEWHERE != 0 { FAR } else { 0 };
+        self.remarks.set(self.remarks.get() & !FAR | far);
+    }
 }
 
 /// A position in a compound string.

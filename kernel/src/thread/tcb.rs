@@ -334,6 +334,7 @@ impl TcbRef {
         let others = self.special.get() & !what;
         self.special.set(if is { others | what } else { others });
         self.unusual.set(self.halted.get() || self.is_elsewhere());
+        self.transfer.remark(self.special.get());
     }
 
     /// The thread is to stop when it would be ready.

@@ -96,7 +96,7 @@ fn a_message_is_passed_on_from_the_frame() {
         assert!(root.is_ready() && cpu().scheduler.ready.contains(root));
         assert_eq!(root.result_from.get(), one.id.get());
         let words = [0, 1, 2, 3].map(|index| word(root, index));
-        assert_eq!(words, [TAG.0, 10, 11, 0], "as many as the tag says");
+        assert_eq!(words, [TAG.0 | MsgTag::XCPU, 10, 11, 0], "as many as the tag says");
         assert_eq!(wait::state(one), State::Waits(root.id.get()));
         assert_eq!((one.resume.get(), one.ip.get()), (Resume::Ipc, IP));
         // The answer leads back there, and to the same place.
@@ -179,7 +179,7 @@ fn who_has_posed_as_another_does_not_any_more() {
     let Some(world) = world(|world| world.two.id.get()) else { return };
     // Two threads of one task may stand for each other.
     world.two.space.set(world.one.space.get());
-    world.one.transfer.virtual_sender.set(world.two.id.get());
+    world.one.transfer.pose_as(world.two.id.get());
     calls(&world, &usual(&world));
     assert!(!world.root.is_ready(), "it waits for another");
     assert!(rendezvous::awaited(world.root) == world.two.id.get());

@@ -9,6 +9,7 @@ mod between;
 mod between_phases;
 mod ceilings;
 mod checker;
+mod crossed;
 mod crossing;
 mod early;
 mod elsewhere;
