@@ -16,7 +16,7 @@ use runtime::port::Ports;
 use runtime::{Msg, direct, direct_println, kernel, layout, sigma0, thread};
 
 pub use places::{FIRST_NUMBER, Places, local, location, own_place};
-pub use skips::is_skipped;
+pub use skips::{is_skipped, text};
 
 /// What a test comes to: nothing, or why it failed.
 pub type Verdict = Result<(), &'static str>;

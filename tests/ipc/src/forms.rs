@@ -4,6 +4,7 @@
 use abi::layout::stub;
 use abi::{IpcErrorKind, MsgTag, Phase, ThreadId, Time};
 
+use crate::places;
 use crate::puppet::{Order, Puppet};
 use crate::stage::{Stage, settle};
 use crate::verdict::{Test, Verdict};
@@ -63,6 +64,7 @@ pub fn arrived(
         "the tag received",
         outcome.mr[0],
         MsgTag::new(seed & 0xFFFF_FFFF_FFFF, words as u32, 0).0
+            | places::flag(sender, receiver.index)
     );
     same!("the sender received", outcome.from.0, sender.0);
     for at in 0..words {
@@ -329,7 +331,8 @@ fn too_many(stage: &Stage) -> Verdict {
         failed(&a, 0, IpcErrorKind::Overflow, Phase::Send, 0)?;
         failed(&b, 0, IpcErrorKind::Overflow, Phase::Receive, 0)?;
         same!("the sender's tag", a.outcome(0).mr[0], order.mr[0] | MsgTag::ERROR);
-        same!("the receiver's tag", b.outcome(0).mr[0], order.mr[0] | MsgTag::ERROR);
+        let seen = order.mr[0] | MsgTag::ERROR | places::flag(a.id, b.index);
+        same!("the receiver's tag", b.outcome(0).mr[0], seen);
         Ok(())
     })
 }

@@ -7,6 +7,7 @@ use abi::{Fpage, IpcErrorKind, MapItem, Phase, Rights};
 use runtime::kernel;
 
 use crate::forms::{failed, succeeded};
+use crate::places;
 use crate::puppet::{Order, Puppet};
 use crate::raw::{differs, fill};
 use crate::stage::{Stage, settle};
@@ -238,7 +239,7 @@ fn mixed(stage: &Stage) -> Verdict {
     succeeded(&a, 0)?;
     succeeded(&b, 0)?;
     let outcome = b.outcome(0);
-    same!("the tag", outcome.mr[0], send.mr[0]);
+    same!("the tag", outcome.mr[0], send.mr[0] | places::flag(a.id, b.index));
     ensure!(outcome.mr[1..10] == send.mr[1..10], "words or items did not arrive as they were sent");
     is_mapped(memory + (6 << 20), &b, WINDOW + 0x1000, Rights::R)?;
     is_mapped(memory + (7 << 20), &b, WINDOW + 0x3000, Rights::R)?;

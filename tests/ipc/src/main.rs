@@ -18,6 +18,7 @@ mod order;
 mod pager;
 mod partners;
 mod paths;
+mod places;
 mod puppet;
 mod raw;
 mod short_strings;
@@ -54,6 +55,7 @@ const GROUPS: [Group; 12] = [
 
 fn main() -> ! {
     root_harness::begin();
+    places::read();
     let stage = match Stage::build() {
         Ok(stage) => stage,
         Err(what) => {
@@ -78,6 +80,11 @@ fn main() -> ! {
 fn run(stage: &Stage, (group, tests): &Group) -> usize {
     let mut failures = 0;
     for (name, test) in *tests {
+        if let Some(why) = places::unfit(name) {
+            direct_println!("{group}::{name} is of one processor: {why}");
+            direct_println!("test {group}::{name} ... skipped");
+            continue;
+        }
         stage.reset();
         let verdict = test(stage);
         failures += usize::from(verdict.is_err());

@@ -5,6 +5,7 @@ use abi::{IpcErrorKind, MsgTag, Phase, ThreadId, Time};
 use runtime::kernel;
 
 use crate::forms::{failed, pattern, succeeded, together, word};
+use crate::places;
 use crate::puppet::{Order, Puppet};
 use crate::stage::{Stage, settle};
 use crate::verdict::{Complaint, Test, Verdict};
@@ -31,9 +32,10 @@ fn got(b: &Puppet, name: ThreadId, real: Option<ThreadId>) -> Verdict {
     let outcome = b.outcome(0);
     same!("the sender's name", outcome.from.0, name.0);
     same!(
-        "the flag p",
+        "the flags",
         outcome.mr[0] & 0xF000,
         if real.is_some() { MsgTag::PROPAGATED } else { 0 }
+            | places::flag(real.unwrap_or(name), b.index)
     );
     if let Some(real) = real {
         same!("the actual sender", outcome.actual_sender.0, real.0);

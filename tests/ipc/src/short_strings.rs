@@ -2,6 +2,7 @@
 //! fast path copies them on its way, the complete path must do the same.
 
 use crate::forms::{kept, succeeded, together};
+use crate::places;
 use crate::puppet::{Order, Puppet};
 use crate::raw::{differs, fill};
 use crate::stage::{Stage, settle};
@@ -58,7 +59,8 @@ fn exchange(
     let got = |who: &Puppet, step: usize, number: u64, from: &Puppet| {
         succeeded(who, step)?;
         let outcome = who.outcome(step);
-        same!("the tag", outcome.mr[0], number << 16 | 2 << 6 | words as u64);
+        let flag = places::flag(from.id, who.index);
+        same!("the tag", outcome.mr[0], number << 16 | 2 << 6 | words as u64 | flag);
         ensure!(outcome.mr[1..=words] == values[..words], "words beside a string did not arrive");
         same!("the item", outcome.mr[words + 1], len << 10);
         same!("its address", outcome.mr[words + 2], source(number));

@@ -9,6 +9,7 @@ use root_harness::{FIRST_NUMBER, location};
 use runtime::window::Window;
 use runtime::{Msg, ipc, kernel, schedule, syscall};
 
+use crate::places;
 use crate::puppet::{self, PUPPETS, Puppet};
 
 /// Puppets of the root task's space: the first ones.
@@ -20,7 +21,8 @@ pub const TWOS: core::ops::Range<usize> = 8..12;
 /// Numbers that tests may create and delete puppets with.
 pub const SPARES: core::ops::Range<usize> = 12..PUPPETS;
 
-const PAGER: ThreadId = ThreadId::global(abi::id::USER_BASE + 8, 1);
+/// The pager of all puppets.
+pub const PAGER: ThreadId = ThreadId::global(abi::id::USER_BASE + 8, 1);
 const TOP: u8 = 255;
 const BOTTOM: u8 = 10;
 const PAGER_PRIORITY: u8 = 250;
@@ -81,7 +83,7 @@ impl Stage {
                 kernel::create_active(dest, member, ThreadId::ROOT, PAGER, location(index))?;
             }
         }
-        prepare(dest);
+        prepare(dest, index);
         Ok(())
     }
 
@@ -104,7 +106,7 @@ impl Stage {
         let spare = self.next_spare(index);
         let member = if ROOTS.contains(&member) { ThreadId::ROOT } else { self.puppets[member].id };
         kernel::create_active(spare.id, member, ThreadId::ROOT, PAGER, location(index))?;
-        prepare(spare.id);
+        prepare(spare.id, index);
         spare.stop();
         settle();
         Ok(spare)
@@ -114,7 +116,7 @@ impl Stage {
     pub fn create_spare_space(&self, index: usize) -> Result<Puppet, CallError> {
         let spare = self.next_spare(index);
         create_space(spare.id, location(index))?;
-        prepare(spare.id);
+        prepare(spare.id, index);
         spare.stop();
         settle();
         Ok(spare)
@@ -146,9 +148,9 @@ fn create_space(dest: ThreadId, location: u64) -> Result<(), CallError> {
     kernel::set_pager(dest, dest, PAGER, location)
 }
 
-/// Slices without end: what runs when then depends on priorities and IPC alone.
-fn prepare(thread: ThreadId) {
-    let _ = syscall::schedule(thread.0, 0, !0, u64::from(USUAL), !0);
+/// Slices without end: what runs when then depends on priorities and IPC alone. On the processor of puppet `index`.
+fn prepare(thread: ThreadId, index: usize) {
+    let _ = syscall::schedule(thread.0, 0, places::of(index).into(), u64::from(USUAL), !0);
 }
 
 fn start_pager() -> Result<(), CallError> {
@@ -161,7 +163,7 @@ fn start_pager() -> Result<(), CallError> {
     let entry: extern "C" fn() -> ! = crate::pager::run;
     let start = Msg::default().words(&[entry as usize as u64, sp]);
     let _ = ipc::send(PAGER, &start);
-    Ok(())
+    schedule::set_processor(PAGER, places::of(places::PAGER))
 }
 
 /// Changes a thread's priority.
@@ -169,10 +171,14 @@ pub fn set_priority(thread: ThreadId, priority: u8) {
     let _ = schedule::set_priority(thread, priority);
 }
 
-/// Lets the puppets run until all of them wait.
+/// Lets the puppets run until all of them wait, wherever they are.
 pub fn settle() {
     set_priority(ThreadId::ROOT, BOTTOM);
     syscall::thread_switch(0);
+    while !places::are_at_rest() {
+        // Where instructions are counted, that is the others' turn.
+        core::hint::spin_loop();
+    }
     set_priority(ThreadId::ROOT, TOP);
 }
 

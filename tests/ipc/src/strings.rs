@@ -309,7 +309,7 @@ fn with_words(stage: &Stage) -> Verdict {
                 .string(from.0, from.1);
             scene.copies(&[from], &[to], send, Order::wait().buffer(to.0, to.1))?;
             let outcome = scene.receiver.outcome(0);
-            same!("the tag", outcome.mr[0], 0xBEEF << 16 | 2 << 6 | count as u64);
+            scene.told(0xBEEF << 16 | 2 << 6 | count as u64)?;
             ensure!(
                 outcome.mr[1..=count] == values[..count],
                 "the words beside a string did not arrive"
@@ -332,7 +332,7 @@ fn too_small(stage: &Stage) -> Verdict {
             scene.overflows(room)?;
             check(&[to], room)?;
             same!("the sender's tag", scene.sender.outcome(0).mr[0], 7 << 16 | 0x8080);
-            same!("the receiver's tag", scene.receiver.outcome(0).mr[0], 7 << 16 | 0x8080);
+            scene.told(7 << 16 | 0x8080)?;
         }
         Ok(())
     })
