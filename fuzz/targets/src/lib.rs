@@ -19,6 +19,7 @@ mod given_back {
     }
 }
 mod loader;
+mod madt;
 mod mutate;
 mod program;
 mod samples;
@@ -29,6 +30,7 @@ pub use archive::archive;
 pub use boot_image::boot_image;
 pub use bootinfo::bootinfo;
 pub use loader::loader;
+pub use madt::madt;
 pub use mutate::{Mutator, Random};
 pub use program::program;
 pub use samples::samples;
@@ -47,9 +49,10 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 9] = [
     Target { name: "boot_image", run: boot_image, words: &["BATONIMG"] },
     Target { name: "loader", run: loader, words: &["RSD PTR ", "kmem="] },
+    Target { name: "madt", run: madt, words: &["APIC", "XSDT", "RSD PTR "] },
     Target { name: "bootinfo", run: bootinfo, words: &[] },
     Target { name: "system", run: system, words: &system::FILE_WORDS },
     Target { name: "task_line", run: task_line, words: &system::LINE_WORDS },

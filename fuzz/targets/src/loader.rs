@@ -13,7 +13,7 @@ use crate::samples;
 pub(crate) const PLACE: u64 = 0x9000;
 
 /// Physical memory that has bytes in one place only.
-struct Memory<'a>(&'a [u8]);
+pub(crate) struct Memory<'a>(pub(crate) &'a [u8]);
 
 impl PhysicalMemory for Memory<'_> {
     fn bytes(&self, range: Range) -> Option<&[u8]> {

@@ -5,7 +5,10 @@ use abi::image::{HEADER_WORDS, MAGIC, RECORD_WORDS, VERSION, checksum, kind, wor
 
 use crate::common::program::{Extra, Load, Member, archive, elf};
 use crate::loader::PLACE;
+use crate::madt;
 
+/// Where loaders say that ACPI's root table is; nobody reads it there.
+const ACPI_ROOT: u64 = 0xAABB_CCDD_0000;
 const CODE: &[u8] = &[0x0f, 0x05, 0xeb, 0xfe];
 
 /// The samples of a target, by file name.
@@ -17,6 +20,11 @@ pub fn samples(target: &str) -> Vec<(&'static str, Vec<u8>)> {
     match target {
         "boot_image" => vec![("image", boot_image())],
         "loader" => vec![("pvh", pvh()), ("multiboot2", multiboot2())],
+        "madt" => vec![
+            ("usual", [vec![0], madt::usual()].concat()),
+            ("newer", [vec![1], madt::newer()].concat()),
+            ("memory", [vec![2], madt::firmware(madt::usual())].concat()),
+        ],
         "bootinfo" => vec![("bootinfo", bootinfo())],
         "system" => vec![
             ("system.toml", SYSTEM.as_bytes().to_vec()),
@@ -96,13 +104,13 @@ pub fn boot_image() -> Vec<u8> {
     [image, behind].concat()
 }
 
-/// ACPI's pointer.
-fn rsdp() -> Vec<u8> {
+/// ACPI's pointer, to the root table at `root`.
+pub(crate) fn rsdp(root: u64) -> Vec<u8> {
     let mut bytes = b"RSD PTR \0BATON \x02".to_vec();
     halves(&mut bytes, &[0x1234_5678]);
     bytes[8] = bytes.iter().fold(0_u8, |sum, byte| sum.wrapping_sub(*byte));
     halves(&mut bytes, &[36]);
-    words(&mut bytes, &[0xAABB_CCDD_0000]);
+    words(&mut bytes, &[root]);
     bytes.extend([0; 4]);
     bytes[32] = bytes.iter().fold(0_u8, |sum, byte| sum.wrapping_sub(*byte));
     bytes
@@ -118,7 +126,7 @@ fn pvh() -> Vec<u8> {
     words(&mut bytes, &[0, 0x9_FC00, 1, 0x10_0000, 0x3F0_0000, 1]);
     words(&mut bytes, &[0x300_0000, 0x5000, 0, 0]);
     bytes.extend(b"kmem=4M a\x07b\0\0\0\0\0");
-    bytes.extend(rsdp());
+    bytes.extend(rsdp(ACPI_ROOT));
     [vec![0], bytes].concat()
 }
 
@@ -134,7 +142,7 @@ fn multiboot2() -> Vec<u8> {
     halves(&mut bytes, &[4096, 1024, 768]);
     bytes.extend([32, 1, 0, 0, 16, 8, 8, 8, 0, 8, 0, 0]);
     halves(&mut bytes, &[14, 8 + 20]);
-    bytes.extend(&rsdp()[..20]);
+    bytes.extend(&rsdp(ACPI_ROOT)[..20]);
     bytes.extend([0; 4]);
     halves(&mut bytes, &[0, 8]);
     let total = bytes.len() as u32;

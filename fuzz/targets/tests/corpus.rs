@@ -96,6 +96,11 @@ fn loader() {
 }
 
 #[test]
+fn madt() {
+    drive("madt", INPUTS);
+}
+
+#[test]
 fn bootinfo() {
     drive("bootinfo", INPUTS);
 }
