@@ -4,7 +4,7 @@
 //!
 //! Fuzzing, in words, little endian: magic, seed, calls, calls between two checks,
 //! number of weights, weights, by how much times are stretched. Missing weights are those of the default. Exhausting, as
-//! text: a line `exhaust!`, then a line `short` or `long`.
+//! text: a line `exhaust!`, then a line `short`, `long` or `at-once`, with a number behind it by how much times are stretched.
 
 use root_harness::file::File;
 
@@ -22,8 +22,8 @@ const EXHAUST: u64 = u64::from_le_bytes(*b"exhaust!");
 pub enum Task {
     /// Random calls.
     Fuzz(Config),
-    /// One kind of exhaustion after the other.
-    Exhaust(Length),
+    /// One kind of exhaustion after the other, and by how much times are stretched.
+    Exhaust(Length, u64),
 }
 
 /// A fuzzing run's parameters.
@@ -54,13 +54,25 @@ pub fn read() -> Task {
     let Some(file) = File::first() else { return Task::Fuzz(Config::default()) };
     match file.word(0) {
         MAGIC => Task::Fuzz(fuzzing(&file)),
-        EXHAUST => {
-            // Behind the line's end.
-            let word = (file.word(1) >> 8).to_le_bytes();
-            Task::Exhaust(if word.starts_with(b"long") { Length::Long } else { Length::Short })
-        }
+        EXHAUST => exhausting(&file),
         _ => Task::Fuzz(Config::default()),
     }
+}
+
+fn exhausting(file: &File) -> Task {
+    let mut line = [0; 32];
+    for (slot, byte) in line.iter_mut().zip(file.bytes().skip(size_of::<u64>() + 1)) {
+        *slot = byte;
+    }
+    let line =
+        line.split(|byte| *byte == b'\n').next().and_then(|line| core::str::from_utf8(line).ok());
+    let mut words = line.unwrap_or_default().split_ascii_whitespace();
+    let length = match words.next() {
+        Some("long") => Length::Long,
+        Some("at-once") => Length::AtOnce,
+        _ => Length::Short,
+    };
+    Task::Exhaust(length, words.next().and_then(|word| word.parse().ok()).unwrap_or(1).max(1))
 }
 
 fn fuzzing(file: &File) -> Config {

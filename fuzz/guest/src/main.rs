@@ -37,7 +37,7 @@ fn main() -> ! {
     let _ = sigma0::ports(HARMLESS_PORTS.0, HARMLESS_PORTS.1);
     let config = match config::read() {
         Task::Fuzz(config) => config,
-        Task::Exhaust(length) => exhaust::run(length),
+        Task::Exhaust(length, slack) => exhaust::run(length, slack),
     };
     let Some(playground) = sigma0::memory(None, PLAYGROUND_BITS) else {
         report::end(0, &["there is no memory to play with"])

@@ -2,12 +2,12 @@
 //! make others. All run in spaces of their own with this program's memory at the same
 //! addresses, which is how they count what they got.
 
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use abi::id::USER_BASE;
 use abi::layout::{INITIAL_KIP, INITIAL_UTCB_AREA};
 use abi::{CallError, Fpage, Numbers, Rights, ThreadId, Time};
-use runtime::{Msg, ipc, kernel, thread};
+use runtime::{Msg, ipc, kernel, kip, schedule, thread};
 
 use crate::machine;
 
@@ -19,6 +19,8 @@ pub const UTCB_BITS: u32 = 17;
 pub const FIRST: u32 = USER_BASE + 256;
 /// How many numbers it has for them.
 pub const CHILDREN: u32 = 3072;
+/// Rounds after which one that loops gives other processors their turn.
+const TURN_ROUNDS: u64 = 1 << 13;
 /// Words of a stack.
 const STACK_WORDS: usize = 512;
 
@@ -37,6 +39,33 @@ pub static MADE: AtomicU64 = AtomicU64::new(0);
 pub static REFUSED: AtomicU64 = AtomicU64::new(0);
 /// Refusals for another reason than memory, and the latest reason.
 pub static ODD: AtomicU64 = AtomicU64::new(0);
+
+/// The processor of the task's first thread, and whether those that it makes are on all of them.
+static SEAT: AtomicU32 = AtomicU32::new(0);
+static IS_SPREAD: AtomicBool = AtomicBool::new(false);
+
+/// The task's first thread is on processor `seat`; those that it makes are there, too, or spread.
+pub fn settle(seat: u32, is_spread: bool) {
+    SEAT.store(seat, Relaxed);
+    IS_SPREAD.store(is_spread, Relaxed);
+}
+
+/// The processor of the first thread.
+pub fn seat() -> u32 {
+    SEAT.load(Relaxed)
+}
+
+/// The processor of the thread with this number, of those that the first one makes: two and two on the same.
+pub fn home(number: u32) -> u32 {
+    if IS_SPREAD.load(Relaxed) { number / 2 % kip::get().processors() } else { seat() }
+}
+
+/// Puts `id` on `processor`; where that is refused nothing is tested.
+pub fn place(id: ThreadId, processor: u32) {
+    if kip::get().processors() > 1 && schedule::set_processor(id, processor).is_err() {
+        ODD.fetch_add(1 << 8, Relaxed);
+    }
+}
 
 /// Counts the outcome of one attempt; whether it succeeded.
 pub fn count(result: kernel::Result<()>) -> bool {
@@ -99,6 +128,7 @@ pub fn start(id: ThreadId, stack: &'static Stack, body: extern "C" fn(u64) -> !,
 pub fn spawn(index: u32, body: extern "C" fn(u64) -> !, argument: u64) -> ThreadId {
     let id = fresh(number(index));
     if count(make_thread(id, index)) {
+        place(id, home(id.number()));
         start(id, &STACKS[index as usize % STACKS.len()], body, argument);
     }
     id
@@ -110,6 +140,7 @@ pub fn spawn_task(index: u32, body: extern "C" fn(u64) -> !, quota: i64) -> Thre
     let id = fresh(number(index));
     if count(make_space(id, 12)) {
         let _ = kernel::move_quota(id, quota);
+        place(id, home(id.number()));
         start(id, &STACKS[index as usize % STACKS.len()], body, index.into());
     }
     id
@@ -117,9 +148,13 @@ pub fn spawn_task(index: u32, body: extern "C" fn(u64) -> !, quota: i64) -> Thre
 
 /// Loops for ever.
 pub extern "C" fn spin(_: u64) -> ! {
-    // No PAUSE: the emulator leaves its translated code for that.
+    // PAUSE only to give other processors their turn: the emulator leaves its translated code for it.
+    let is_alone = kip::get().processors() == 1;
     let mut rounds = 0u64;
     loop {
         rounds = core::hint::black_box(rounds.wrapping_add(1));
+        if !is_alone && rounds.is_multiple_of(TURN_ROUNDS) {
+            core::hint::spin_loop();
+        }
     }
 }

@@ -8,7 +8,7 @@ use abi::{Ceilings, Fpage, MapItem, Rights, ThreadId, Time};
 use runtime::space::Fault;
 use runtime::{Msg, direct_println, ipc, kernel, layout, schedule};
 
-use super::canaries::{self, Canaries, HIGH_PRIORITY, Seen};
+use super::canaries::{self, Canaries, HIGH_PRIORITY, MOST, Place, Seen};
 use super::hostile::{self, MADE, ODD, REFUSED};
 use super::scenarios::{self, Scenario};
 use super::{Length, interrupts, resources};
@@ -17,6 +17,10 @@ use crate::{machine, report};
 /// The published bound: two grains of the wakeup lists (2 · 1,024 µs), and what the longest
 /// stretch with interrupts off and the switch may take.
 const BOUND_US: u64 = 2_100;
+/// Where processors take turns, another one than the first has its own in each grain.
+const TURN_US: u64 = 1_024;
+/// A slice: a measurement that begins and ends anywhere may find one less than is due.
+const SLICE_US: f64 = 10_000.0;
 /// Least part of its fair share that a canary keeps.
 const LEAST_SHARE: f64 = 0.9;
 /// How long a hostile task may get ready, µs.
@@ -33,32 +37,45 @@ const PIECE_BITS: u32 = 12;
 /// The judge's state.
 struct Judge {
     canaries: Canaries,
+    /// By how much times are stretched.
+    slack: u64,
     next_life: u32,
     failures: u64,
     /// Thread that is deleted at the end of the scenario.
     first: ThreadId,
 }
 
+/// What was measured in a scenario, of each processor's canaries.
+struct Measured {
+    seen: [Seen; MOST],
+    /// What is fair.
+    fair: [f64; MOST],
+    /// How late they woke while the task was deleted, µs.
+    deleting_late_us: [u64; MOST],
+    /// Memory before and after.
+    free: [(u64, u64); 2],
+}
+
 /// Runs everything and ends the machine.
-pub fn run(length: Length) -> ! {
+pub fn run(length: Length, slack: u64) -> ! {
     let _ = schedule::set_priority(ThreadId::ROOT, 255);
     let _ = schedule::set_priority(ThreadId::SIGMA0, hostile::PRIORITY);
     let _ = runtime::sigma0::ports(0x70, 1);
     runtime::sigma0::close();
     machine::touch_image();
     warm_up();
-    let Ok(canaries) = Canaries::start() else {
+    let Ok(canaries) = Canaries::start(length) else {
         report::end(0, &["the canaries could not be started"])
     };
-    let mut judge = Judge { canaries, next_life: 1, failures: 0, first: ThreadId::NIL };
+    let mut judge = Judge { canaries, slack, next_life: 1, failures: 0, first: ThreadId::NIL };
     judge.calibrate();
     for scenario in scenarios::all(length) {
         judge.play(&scenario);
     }
     for priority in (1..DELETING).step_by(scenarios::hog_step(length)) {
-        judge.play(&scenarios::hog(priority));
+        judge.play(&scenarios::hog(priority, length));
     }
-    judge.cycle(scenarios::tasks(length));
+    judge.cycle(length);
     direct_println!("tests done");
     report::leave(judge.failures == 0)
 }
@@ -91,16 +108,24 @@ impl Judge {
         self.canaries.begin(hostile::PRIORITY);
         self.serve(200_000);
         self.canaries.calibrate();
-        let seen = self.canaries.end();
-        direct_println!(
-            "exhaust: nobody hostile: {} us late at most in {} wake-ups; {} us are allowed",
-            seen.late_us,
-            seen.woken,
-            BOUND_US
-        );
-        if seen.late_us > BOUND_US {
-            self.verdict("calm", Some("a canary wakes late although nobody is hostile"));
+        for processor in 0..canaries::count() {
+            let seen = self.canaries.end(processor);
+            let bound_us = self.bound_us(processor);
+            direct_println!(
+                "exhaust: nobody hostile{}: {} us late at most in {} wake-ups; {bound_us} us are allowed",
+                Place(processor),
+                seen.late_us,
+                seen.woken,
+            );
+            if seen.late_us > bound_us {
+                self.verdict("calm", Some("a canary wakes late although nobody is hostile"));
+            }
         }
+    }
+
+    /// How late the canary of high priority may wake on `processor`, µs.
+    const fn bound_us(&self, processor: usize) -> u64 {
+        (BOUND_US + if processor == 0 { 0 } else { TURN_US }) * self.slack
     }
 
     /// One scenario from birth to report.
@@ -113,17 +138,23 @@ impl Judge {
         self.serve(WARM_UP_US);
         self.canaries.begin(scenario.priority);
         self.serve(scenario.span_us);
-        let seen = self.canaries.end();
-        let fair = self.fair_share(scenario.priority);
+        let seen = self.end();
+        let fair = self.fair_shares(scenario);
         let deleting_late_us = self.delete(scenario.priority);
-        let after = free();
-        self.judge(scenario, &seen, fair, deleting_late_us, [before, after]);
+        let free = [before, free()];
+        self.judge(scenario, &Measured { seen, fair, deleting_late_us, free });
+    }
+
+    /// Ends a measurement.
+    fn end(&self) -> [Seen; MOST] {
+        core::array::from_fn(|processor| self.canaries.end(processor))
     }
 
     fn create(&mut self, scenario: &Scenario) -> kernel::Result<()> {
         self.next_life += 1;
         let id = ThreadId::global(hostile::FIRST, self.next_life << 6 | 1);
         self.first = id;
+        hostile::settle(scenario.seat(self.next_life), scenario.is_spread);
         hostile::make_space(id, hostile::UTCB_BITS)?;
         kernel::move_quota(id, scenario.quota)?;
         kernel::limit(
@@ -132,35 +163,47 @@ impl Judge {
             Some(Ceilings { priority: scenario.priority, ..CEILINGS }),
         )?;
         schedule::set_priority(id, scenario.priority)?;
+        hostile::place(id, hostile::seat());
         hostile::start(id, &hostile::STACKS[0], scenario.body, 0);
         Ok(())
     }
 
-    /// What a thread of `priority` may expect beside those that are ready. To count them
-    /// takes the judge long, so nothing else is measured meanwhile.
-    fn fair_share(&mut self, priority: u8) -> f64 {
-        let mut sum = 0.0;
+    /// What a thread of the scenario's priority may expect on each processor beside those that are ready. To
+    /// count them takes the judge long, so nothing else is measured meanwhile.
+    fn fair_shares(&mut self, scenario: &Scenario) -> [f64; MOST] {
+        let mut sums = [0.0; MOST];
         for _ in 0..COUNTS {
             self.serve(COUNT_US);
-            sum += 1.0 / (1 + self.rivals(priority)) as f64;
+            for (sum, rivals) in sums.iter_mut().zip(self.rivals(scenario)) {
+                *sum += 1.0 / (1 + rivals) as f64;
+            }
         }
         self.serve(2 * COUNT_US);
-        sum / COUNTS as f64
+        sums.map(|sum| sum / COUNTS as f64)
     }
 
-    /// Hostile threads of `priority` that are ready.
-    fn rivals(&self, priority: u8) -> u64 {
-        let (mut number, mut count) = (u64::from(hostile::FIRST), 0);
+    /// Hostile threads of the scenario's priority that are ready, by processors. What they ask of the kernel
+    /// is done on the first one, where each that calls has its turns, wherever it lives.
+    fn rivals(&self, scenario: &Scenario) -> [u64; MOST] {
+        let (mut number, mut counts) = (u64::from(hostile::FIRST), [0; MOST]);
         while let Some(words) = kernel::inspect(What::Thread, number, 0) {
-            number = u64::from(ThreadId(words[0]).number()) + 1;
-            count += u64::from(words[1] == state::READY && words[3] == u64::from(priority));
+            let id = ThreadId(words[0]);
+            number = u64::from(id.number()) + 1;
+            if words[1] != state::READY || words[3] != u64::from(scenario.priority) {
+                continue;
+            }
+            let home = if id == self.first { hostile::seat() } else { hostile::home(id.number()) };
+            let elsewhere = counts.get_mut(home as usize).filter(|_| home != 0);
+            let is_here = home == 0 || scenario.calls && !resources::only_computes(id.number());
+            elsewhere.into_iter().for_each(|count| *count += 1);
+            counts[0] += u64::from(is_here);
         }
-        count
+        counts
     }
 
-    /// Deletes all hostile threads; returns how late the canary of high priority woke
+    /// Deletes all hostile threads; returns how late the canaries of high priority woke
     /// meanwhile, µs.
-    fn delete(&mut self, priority: u8) -> u64 {
+    fn delete(&mut self, priority: u8) -> [u64; MOST] {
         interrupts::silence();
         self.canaries.begin(priority);
         // At the highest priority: who is more urgent than the task was goes before its end.
@@ -170,7 +213,7 @@ impl Judge {
             let _ = kernel::delete(ThreadId(words[0]));
         }
         let _ = schedule::set_priority(ThreadId::ROOT, 255);
-        self.canaries.end().late_us
+        self.end().map(|seen| seen.late_us)
     }
 
     /// Answers whatever comes for so long, µs.
@@ -192,42 +235,29 @@ impl Judge {
     }
 
     /// Says what came of `scenario`.
-    fn judge(
-        &mut self,
-        scenario: &Scenario,
-        seen: &Seen,
-        fair: f64,
-        deleting_late_us: u64,
-        free: [(u64, u64); 2],
-    ) {
+    fn judge(&mut self, scenario: &Scenario, measured: &Measured) {
         let (made, refused) = (MADE.load(Relaxed), REFUSED.load(Relaxed));
-        direct_println!(
-            "exhaust: {} at priority {}: share {:.1} % where {:.1} % are fair ({} turns); {} us late at most in {} wake-ups, {} us while it is deleted; {} frames free before, {} after; got {made}, refused {refused}",
-            scenario.name,
-            scenario.priority,
-            seen.share * 100.0,
-            fair * 100.0,
-            seen.turns,
-            seen.late_us,
-            seen.woken,
-            deleting_late_us,
-            free[0].0,
-            free[1].0
-        );
+        for processor in 0..canaries::count() {
+            let (seen, free) = (&measured.seen[processor], measured.free);
+            direct_println!(
+                "exhaust: {} at priority {}{}: share {:.1} % where {:.1} % are fair ({} turns); {} us late at most in {} wake-ups, {} us while it is deleted; {} frames free before, {} after; got {made}, refused {refused}",
+                scenario.name,
+                scenario.priority,
+                Place(processor),
+                seen.share * 100.0,
+                measured.fair[processor] * 100.0,
+                seen.turns,
+                seen.late_us,
+                seen.woken,
+                measured.deleting_late_us[processor],
+                free[0].0,
+                free[1].0
+            );
+        }
         let wrong = kernel::inspect(What::Check, 0, 0).is_none_or(|record| record[0] != 0);
         let trouble = [
             (wrong, "the kernel's checker finds violations"),
-            (seen.harm, "a canary's memory changed"),
-            (
-                seen.share < LEAST_SHARE * fair,
-                "the canary of equal priority got less than 90 % of its fair share",
-            ),
-            (
-                seen.late_us.max(deleting_late_us) > BOUND_US,
-                "the canary of higher priority woke later than the bound",
-            ),
-            (seen.woken == 0, "the canary of higher priority did not wake at all"),
-            (free[0] != free[1], "not all memory is back"),
+            (measured.free[0] != measured.free[1], "not all memory is back"),
             (scenario.gets && made == 0, "the hostile task got nothing, so nothing was tested"),
             (
                 scenario.refused && refused == 0,
@@ -239,16 +269,54 @@ impl Judge {
             ),
         ];
         let first = trouble.iter().find(|(bad, _)| *bad).map(|(_, why)| *why);
-        self.verdict(scenario.name, first);
+        let canaries = (0..canaries::count()).find_map(|at| self.trouble_of(at, measured));
+        self.verdict(scenario.name, canaries.or_else(|| self.idled(measured)).or(first));
+    }
+
+    /// What the canaries of `processor` should not have seen.
+    fn trouble_of(&self, processor: usize, measured: &Measured) -> Option<&'static str> {
+        let (seen, fair) = (&measured.seen[processor], measured.fair[processor]);
+        let late_us = seen.late_us.max(measured.deleting_late_us[processor]);
+        // One processor's is measured from turn to turn; at once, a turn ends as late as somebody wakes.
+        let late = if self.slack > 1 { self.bound_us(processor) as f64 } else { 0.0 };
+        let margin = if canaries::count() > 1 { (SLICE_US + late) / seen.own_us } else { 0.0 };
+        let trouble = [
+            (seen.harm, "a canary's memory changed"),
+            (
+                seen.share + margin < LEAST_SHARE * fair,
+                "the canary of equal priority got less than 90 % of its fair share",
+            ),
+            (
+                late_us > self.bound_us(processor),
+                "the canary of higher priority woke later than the bound",
+            ),
+            (seen.woken == 0, "the canary of higher priority did not wake at all"),
+            (seen.work == 0.0, "the canary of equal priority computed nothing"),
+        ];
+        trouble.iter().find(|(bad, _)| *bad).map(|(_, why)| *why)
+    }
+
+    /// With several processors in turns: what all canaries have computed, each counted as often as there are
+    /// others with the same right, is 90 % of what the machine could at least.
+    fn idled(&self, measured: &Measured) -> Option<&'static str> {
+        let count = canaries::count();
+        if count == 1 || self.slack > 1 {
+            return None;
+        }
+        let pairs = measured.seen.iter().zip(&measured.fair).take(count);
+        let sum: f64 = pairs.map(|(seen, fair)| (seen.work + SLICE_US / seen.own_us) / fair).sum();
+        direct_println!("exhaust: they computed {:.1} % of what was theirs", sum * 100.0);
+        (sum < LEAST_SHARE).then_some("the canaries computed less than 90 % of what was theirs")
     }
 
     /// Tasks made and deleted, many of them.
-    fn cycle(&mut self, count: u64) {
+    fn cycle(&mut self, length: Length) {
+        let count = scenarios::tasks(length);
         let scenario = Scenario {
             name: "cycle",
             body: resources::cycle,
             quota: 200,
-            ..scenarios::hog(hostile::PRIORITY)
+            ..scenarios::hog(hostile::PRIORITY, length)
         };
         let before = free();
         resources::WANTED.store(count, Relaxed);
@@ -258,21 +326,23 @@ impl Judge {
         }
         self.serve(WARM_UP_US);
         self.canaries.begin(hostile::PRIORITY);
-        let mut last = !0;
-        while MADE.load(Relaxed) < count && MADE.load(Relaxed) != last {
-            last = MADE.load(Relaxed);
+        let (mut last, mut in_vain) = (0, 0);
+        while MADE.load(Relaxed) < count && in_vain < 2 * self.slack {
             self.serve(500_000);
+            in_vain = if MADE.load(Relaxed) == last { in_vain + 1 } else { 0 };
+            last = MADE.load(Relaxed);
         }
-        let seen = self.canaries.end();
+        let seen = self.end();
+        let mut fair = [1.0; MOST];
+        // What it asks for is done on the first.
+        fair[0] = 0.5;
+        fair[hostile::seat() as usize % MOST] = 0.5;
         let deleting_late_us = self.delete(hostile::PRIORITY);
-        let after = free();
+        let free = [before, free()];
         let made = MADE.load(Relaxed);
         self.judge(
             &Scenario { gets: true, ..scenario },
-            &seen,
-            0.5,
-            deleting_late_us,
-            [before, after],
+            &Measured { seen, fair, deleting_late_us, free },
         );
         if made != count {
             self.verdict("cycle-count", Some("not all tasks were made"));

@@ -30,7 +30,7 @@ pub extern "C" fn messages(_: u64) -> ! {
         index += 2;
     }
     for _ in 0..SENDERS {
-        let _ = spawn(index, knock, 0);
+        let _ = spawn(index, knock, index.into());
         index += 1;
     }
     let taker = spawn(index, take, 0);
@@ -62,10 +62,11 @@ extern "C" fn answer(_: u64) -> ! {
     }
 }
 
-/// The canary never receives: this fails by timeout, again and again.
-extern "C" fn knock(_: u64) -> ! {
+/// The canaries never receive: this fails by timeout, again and again.
+extern "C" fn knock(index: u64) -> ! {
+    let whom = canaries::equal(index as usize % canaries::count());
     loop {
-        let _ = ipc::send_within(canaries::equal(), &Msg::new(2), Time::micros(700));
+        let _ = ipc::send_within(whom, &Msg::new(2), Time::micros(700));
     }
 }
 

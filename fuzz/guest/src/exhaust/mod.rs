@@ -23,4 +23,7 @@ pub enum Length {
     Short,
     /// What the published figures come from.
     Long,
+    /// The same where processors run at once and not in turns: fewer and longer measurements, for
+    /// the emulator may be kept from its processors at any time.
+    AtOnce,
 }

@@ -62,10 +62,16 @@ pub extern "C" fn crowd(_: u64) -> ! {
         // Numbers that `threads` does not come to.
         let id = fresh(hostile::FIRST + 1 + CHILDREN + index);
         if count(hostile::make_thread(id, index)) {
+            hostile::place(id, hostile::home(id.number()));
             hostile::start(id, &hostile::STACKS[index as usize], hostile::spin, 0);
         }
     });
     threads(0)
+}
+
+/// Whether the thread with this number is one of the crowd that spins.
+pub const fn only_computes(number: u32) -> bool {
+    number > hostile::FIRST + CHILDREN
 }
 
 /// Mappings without end: one page at as many places of a mate's as both can pay for.

@@ -11,9 +11,8 @@ use crate::session::{Ended, Session};
 use crate::ui::Step;
 use crate::workspace::Workspace;
 
-/// The guest program, and the module that asks it for the long form.
+/// The guest program.
 const PROGRAM: &str = "fuzz";
-const MODULE: &str = "fuzz/exhaust/long";
 /// Its lines begin so.
 const PREFIX: &str = "exhaust: ";
 /// All scenarios together take no longer.
@@ -29,9 +28,13 @@ pub fn run(
     processors: Processors,
     echo: bool,
 ) -> Result<bool> {
+    let order = workspace.target("fuzz")?.join("exhaust.order");
+    let length = if processors.parallel { "at-once" } else { "long" };
+    std::fs::write(&order, format!("exhaust!\n{length} {}\n", processors.slack()))
+        .context("cannot write the guest's order")?;
     let selection = Selection {
         root: Some(PROGRAM.to_owned()),
-        modules: vec![MODULE.to_owned()],
+        modules: vec![order.display().to_string()],
         ..Selection::default()
     };
     let bootable = composer.compose(&selection, "exhaust")?;
