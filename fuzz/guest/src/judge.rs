@@ -6,7 +6,7 @@ use abi::{ThreadId, Time};
 use runtime::space::Fault;
 use runtime::{Msg, direct_println, ipc, kernel, kip, schedule};
 
-use crate::canary::{self, CANARIES, Canaries, JUDGING};
+use crate::canary::{self, CANARIES, Canaries};
 use crate::config::Config;
 use crate::den::REMEMBERED;
 use crate::hostile::NAMES;
@@ -21,8 +21,7 @@ const LOOK_US: u64 = 1_000;
 /// Looks between two sweeps of running children, and between two new tasks.
 const SWEEP_LOOKS: u64 = 4;
 const RENEW_LOOKS: u64 = 40;
-/// What the judge does for so long without such a pause, µs, excuses a canary that wakes late.
-const LONG_US: u64 = 300;
+/// What the judge does counts as one piece of work unless it waits for so long in between, µs.
 const PAUSE_US: u64 = 30;
 /// Calls between two lines of progress.
 const PROGRESS: u64 = 100_000;
@@ -94,6 +93,7 @@ impl Judge {
             if woken - begin >= PAUSE_US {
                 self.busy_since_us = woken;
             }
+            canary::judge_works(self.busy_since_us);
             match message {
                 Ok((from, msg)) => self.answer(from, &msg),
                 Err(_) => self.others_have_their_turn(),
@@ -101,10 +101,7 @@ impl Judge {
             if machine::now_us() >= self.next_look_us {
                 self.look();
             }
-            let end = machine::now_us();
-            if end - self.busy_since_us >= LONG_US {
-                JUDGING.store(end, Ordering::Relaxed);
-            }
+            canary::judge_pauses(self.busy_since_us, machine::now_us());
         }
     }
 
@@ -198,8 +195,10 @@ impl Judge {
     /// judge's own work.
     fn others_have_their_turn(&mut self) {
         let begin = machine::now_us();
+        canary::judge_pauses(self.busy_since_us, begin);
         core::hint::spin_loop();
         self.busy_since_us += machine::now_us() - begin;
+        canary::judge_works(self.busy_since_us);
     }
 
     /// Looks after everybody; ends the run when it is time.

@@ -6,7 +6,7 @@ use abi::ThreadId;
 use fuzzing::registers::{self, Changed, PATTERNS};
 use runtime::{ipc, utcb};
 
-use super::{CAGES, CANARIES, Cage, Harm, JUDGING};
+use super::{CAGES, CANARIES, Cage, Harm, JUDGING, has_judged};
 use crate::machine;
 use crate::rng::mix;
 
@@ -40,7 +40,7 @@ pub extern "C" fn live(index: u64) -> ! {
 /// Notes how late it is, unless the judge itself kept the processor meanwhile.
 fn punctual(cage: &Cage, due: u64) {
     let now = machine::now_us();
-    let judged = JUDGING.load(Ordering::Relaxed) >= due.saturating_sub(2_000);
+    let judged = has_judged(due.saturating_sub(2_000), now);
     if now < due {
         // The clock of the kernel rounds a sleep up, never down.
         cage.harm(Harm::Clock, [now, due]);

@@ -52,6 +52,32 @@ static CAGES: [Cage; CANARIES] = [const {
 
 /// When the judge has last kept the processor for long, µs.
 pub static JUDGING: AtomicU64 = AtomicU64::new(0);
+/// Since when it keeps it without a pause, µs; 0: it waits, or other processors have their turn.
+static SINCE: AtomicU64 = AtomicU64::new(0);
+/// What the judge does for so long without a pause, µs, excuses a canary that wakes late.
+const LONG_US: u64 = 300;
+
+/// The judge works, without a pause since `since_us`. A canary of another processor may look at the clock before the
+/// judge is at its work's end.
+pub fn judge_works(since_us: u64) {
+    SINCE.store(since_us, Ordering::Relaxed);
+}
+
+/// The judge does not, from `now_us` on; `since_us` is what it said before.
+pub fn judge_pauses(since_us: u64, now_us: u64) {
+    if now_us - since_us >= LONG_US {
+        JUDGING.store(now_us, Ordering::SeqCst);
+    }
+    SINCE.store(0, Ordering::SeqCst);
+}
+
+/// Whether the judge has kept the processor for long after `from_us`, at `now_us`.
+fn has_judged(from_us: u64, now_us: u64) -> bool {
+    // In this order: what it is about to end is either still under way, or has been noted.
+    let since_us = SINCE.load(Ordering::SeqCst);
+    let works = since_us != 0 && now_us.saturating_sub(since_us) >= LONG_US;
+    works || JUDGING.load(Ordering::SeqCst) >= from_us
+}
 
 impl Cage {
     /// Reports harm, the first only.
