@@ -66,6 +66,7 @@ pub fn serve() -> ! {
 /// The client: finds its server by name each time.
 pub fn call() -> ! {
     let mut tale = Tale::new();
+    let call_us = CALL_US * order::read().slack;
     let server = loop {
         if let Ok(server) = root::find(NAME, 1_000) {
             break server;
@@ -81,7 +82,7 @@ pub fn call() -> ! {
         let text = bytes(number);
         let words = [number, mix(number, 1), mix(number, 2), mix(number, 3)];
         let msg = Msg::new(LABEL).words(&words).string(&text);
-        let patience = Timeouts::new(Time::micros(CALL_US), Time::micros(CALL_US));
+        let patience = Timeouts::new(Time::micros(call_us), Time::micros(call_us));
         match ipc::call_within(server, &msg, patience) {
             Ok(answer) if answer.mr[..2] == [number + 1, mix(number + 1, 3)] => tale.got_on(),
             Ok(answer) => tale.harm(Harm::Message, [answer.tag.0, answer.mr[0]]),
