@@ -1,5 +1,5 @@
-//! What the killer is to do: a raw file of the boot image, `siege`, with two numbers: the
-//! seed, and how many kills.
+//! What the killer is to do: a raw file of the boot image, `siege`, with numbers: the
+//! seed, how many kills, and by how much times are stretched.
 
 use runtime::root;
 use runtime::window::Window;
@@ -15,6 +15,9 @@ pub struct Order {
     pub seed: u64,
     /// Kills.
     pub kills: u64,
+    /// By how much the times in which something must happen are stretched: where instructions are
+    /// not counted, the emulator may be kept from its own processors.
+    pub slack: u64,
 }
 
 /// Reads the file; without one, a short siege.
@@ -25,7 +28,11 @@ pub fn read() -> Order {
         .unwrap_or("")
         .split_whitespace()
         .map(|word| word.parse().unwrap_or(0));
-    Order { seed: numbers.next().unwrap_or(1), kills: numbers.next().unwrap_or(50) }
+    Order {
+        seed: numbers.next().unwrap_or(1),
+        kills: numbers.next().unwrap_or(50),
+        slack: numbers.next().unwrap_or(1).clamp(1, 1000),
+    }
 }
 
 /// The beginning of the boot module `name`; how many bytes.

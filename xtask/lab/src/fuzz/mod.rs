@@ -10,7 +10,7 @@ mod exhaust;
 mod guest;
 mod parsers;
 pub mod processors;
-mod siege;
+pub mod siege;
 mod steer;
 pub mod system;
 
@@ -26,6 +26,7 @@ use crate::workspace::Workspace;
 use coverage::{Cover, Coverage};
 use guest::{Round, Verdict};
 use processors::Processors;
+use siege::Siege;
 use steer::Steering;
 
 /// Calls of one round of a long run.
@@ -92,7 +93,8 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
         return exhaust::run(workspace, &mut composer, options.processors, options.replay);
     }
     if let Some(kills) = options.kill {
-        return siege::run(workspace, &mut composer, options, kills);
+        let siege = Siege { seed: options.seed, kills, processors: options.processors };
+        return Ok(siege::run(workspace, &mut composer, &siege, options.replay)? == 0);
     }
     let mut cover = options.coverage.then(|| Cover::build(workspace)).transpose()?;
     let mut steering = Steering::new(options.seed);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::Options;
+use super::processors::Processors;
 use crate::compose::{Composer, Selection};
 use crate::machine::{self, Boot, Console, Exit};
 use crate::session::{Ended, Session};
@@ -19,22 +19,39 @@ const PREFIX: &str = "kill: ";
 /// A machine that takes so long per 100 kills hangs.
 const PATIENCE: Duration = Duration::from_secs(400);
 
-/// Kills `kills` times and prints what the killer found; whether all went well.
+/// What is asked of one machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Siege {
+    /// Everything random follows from it.
+    pub seed: u64,
+    /// How many servers are killed.
+    pub kills: u64,
+    /// The machine's.
+    pub processors: Processors,
+}
+
+/// The run with several processors that belongs to the tests: in turns.
+pub const SHORT: (&str, Siege) = (
+    "siege-2-processors",
+    Siege { seed: 2, kills: 30, processors: Processors { cpus: 2, parallel: false } },
+);
+
+/// Kills so often and prints what the killer found; how many failures there were.
 ///
 /// # Errors
 /// When the machine cannot be built or started.
 pub fn run(
     workspace: &Workspace,
     composer: &mut Composer<'_>,
-    options: &Options,
-    kills: u64,
-) -> Result<bool> {
-    let (seed, echo) = (options.seed, options.replay);
-    let file = workspace.target("fuzz")?.join(MODULE);
-    std::fs::write(&file, format!("{seed} {kills}\n"))
+    siege: &Siege,
+    echo: bool,
+) -> Result<usize> {
+    let Siege { seed, kills, processors } = *siege;
+    let folder = workspace.target("fuzz/siege")?;
+    let file = folder.join(MODULE);
+    std::fs::write(&file, format!("{seed} {kills} {}\n", processors.slack()))
         .context("cannot write the killer's order")?;
-    let folder = workspace.target("fuzz")?;
-    let system = options.processors.spread(workspace.path(SYSTEM), "siege", &folder)?;
+    let system = processors.spread(workspace.path(SYSTEM), "siege", &folder)?;
     let selection = Selection {
         system: Some(system.display().to_string()),
         modules: vec![file.display().to_string()],
@@ -42,7 +59,7 @@ pub fn run(
     };
     let bootable = composer.compose(&selection, "siege")?;
     let boot = Boot::Pvh { kernel: bootable.kernel.clone(), image: bootable.image.clone() };
-    let command = machine::command(&boot, &options.processors.machine(), Console::Pipe)?;
+    let command = machine::command(&boot, &processors.machine(), Console::Pipe)?;
     let limit = PATIENCE * (1 + kills / 100) as u32;
     let step = Step::start("siege");
     let mut session = Session::start(command, limit, echo)?;
@@ -59,14 +76,14 @@ pub fn run(
     step.done(&format!("{kills} kills, {failures} failures"));
     if failures > 0 {
         println!("  {}; the whole console is in {}.", ended.sentence(limit), workspace.show(&path));
-        let words = options.processors.words();
+        let words = processors.words();
         println!(
             "  {} with: ./baton fuzz --kill {kills} --seed {seed}{words} --replay",
-            options.processors.repeats()
+            processors.repeats()
         );
     }
     println!("{kills} kills, {failures} failures");
-    Ok(failures == 0)
+    Ok(failures)
 }
 
 /// What the killer said in `line`. Other output may stand before it.

@@ -21,6 +21,7 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 
 use crate::compose::Composer;
+use crate::fuzz::siege::Siege;
 use crate::fuzz::system::Round;
 use crate::workspace::Workspace;
 use crate::{bench, fuzz, lint, linux, trial, ui};
@@ -180,6 +181,12 @@ fn whole_systems<'a>(workspace: &'a Workspace, options: &Options) -> Vec<Job<'a>
             report.suite(suite, || fuzz_system(workspace, composer, round, show));
         }
     }));
+    let (suite, siege) = &fuzz::siege::SHORT;
+    if options.wants(suite) {
+        jobs.push(Job::new(move |composer, report| {
+            report.suite(suite, || besiege(workspace, composer, siege, show));
+        }));
+    }
     // Each writes the file system of its machine to the same place.
     let comparisons: Vec<_> =
         COMPARISONS.into_iter().filter(|(suite, _)| options.wants(suite)).collect();
@@ -225,6 +232,19 @@ fn fuzz_system(
     Ok(match fuzz::system::short(workspace, composer, round, show)? {
         (_, 0) => Outcome { passed: 1, ..Outcome::default() },
         (calls, found) => Outcome::failed(format!("{found} violations in {calls} calls")),
+    })
+}
+
+/// Servers killed on several processors: a short run of `fuzz --kill`.
+fn besiege(
+    workspace: &Workspace,
+    composer: &mut Composer<'_>,
+    siege: &Siege,
+    show: bool,
+) -> Result<Outcome> {
+    Ok(match fuzz::siege::run(workspace, composer, siege, show)? {
+        0 => Outcome { passed: 1, ..Outcome::default() },
+        found => Outcome::failed(format!("{found} failures in {} kills", siege.kills)),
     })
 }
 
