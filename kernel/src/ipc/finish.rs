@@ -1,7 +1,7 @@
 //! The end of a transfer: both partners learn the result, the sender enters its
 //! receive phase, and somebody runs next.
 
-use abi::{IpcError, IpcErrorKind, MsgTag, Phase, ThreadId, utcb};
+use abi::{IpcError, IpcErrorKind, MsgTag, Phase, StringItem, ThreadId, utcb};
 
 use super::receive::{self, Begun};
 use super::words::{self, Message, Source};
@@ -51,17 +51,21 @@ pub fn delivered(
     after(sender, receiver, message.source)
 }
 
-/// The same for a message whose string has arrived: to copy it and to begin to receive would be too long for
-/// a stretch.
+/// The same for a message whose string, `string`, has arrived: to copy it and to begin to receive would be too
+/// long for a stretch.
 #[must_use]
 #[inline(never)]
 pub fn string_delivered(
     sender: TcbRef,
     receiver: TcbRef,
-    target: Utcb,
+    (target, string): (Utcb, StringItem),
     message: Message,
 ) -> TcbRef {
-    told(sender, receiver, target, message);
+    let tag = message.tag;
+    message.copy(target, tag.untyped() + tag.typed());
+    // Not read again: what the receiver is told is what has been copied.
+    target.set_mr(tag.untyped() + 1, string.0);
+    informed(sender, receiver, target, tag);
     preemption::let_in();
     after(sender, receiver, message.source)
 }
@@ -109,11 +113,16 @@ fn not_told(receiver: TcbRef, message: Message) {
     }
 }
 
-/// The words of the message go to `target`.
+/// The words of the message, which has no items, go to `target`.
 #[inline(always)]
 fn told(sender: TcbRef, receiver: TcbRef, target: Utcb, message: Message) {
-    let tag = message.tag;
-    message.copy(target, tag.untyped() + tag.typed());
+    message.copy(target, message.tag.untyped());
+    informed(sender, receiver, target, message.tag);
+}
+
+/// `target` holds the words of the message of `tag`.
+#[inline(always)]
+fn informed(sender: TcbRef, receiver: TcbRef, target: Utcb, tag: MsgTag) {
     if !sender.transfer.is_usual() {
         return user_result(sender, receiver, tag, Ok(()), 0);
     }

@@ -2,7 +2,7 @@
 //! Copied at the rendezvous, without the state of a transfer; whatever is unusual takes
 //! `strings`, which this must not differ from.
 
-use abi::{Acceptor, MsgTag, StringItem};
+use abi::{Acceptor, StringItem};
 
 use crate::mem::{Access, Span};
 use crate::space::SpaceRef;
@@ -28,12 +28,15 @@ pub fn copy(sender: TcbRef, receiver: TcbRef, string: StringItem, address: u64) 
     }
 }
 
-/// The same for the fast path: `tag` is that of a message with one item, which stands in the
-/// registers of `sender`. Whether its string has arrived; the rest of the message has not.
-pub extern "C" fn copy_at_once(sender: TcbRef, receiver: TcbRef, tag: MsgTag) -> bool {
-    let Some(utcb) = Utcb::of(sender) else { return false };
-    let words = tag.untyped();
-    copy(sender, receiver, StringItem(utcb.mr(words + 1)), utcb.mr(words + 2)).is_some()
+/// The same for the fast path, which has the item in registers: whether the string has arrived; the rest of the
+/// message has not.
+pub extern "C" fn copy_at_once(
+    sender: TcbRef,
+    receiver: TcbRef,
+    string: StringItem,
+    address: u64,
+) -> bool {
+    copy(sender, receiver, string, address).is_some()
 }
 
 /// The receiver's UTCB, if it has a simple buffer with room for a simple `string`.

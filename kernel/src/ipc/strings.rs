@@ -6,6 +6,9 @@
 //!
 //! The sender's substrings, in order, fill the receiver's buffers, in order, no
 //! piecewise match (X.2 4.5); rich messages, symmetric buffers (1993, 5.2.2).
+//!
+//! An item's header is read once, and the receiver is told of that: another thread of the sender's may
+//! write its registers between two steps, or at any time from another processor.
 
 use abi::{Acceptor, IpcErrorKind, StringItem, utcb};
 
@@ -22,11 +25,14 @@ const CHUNK: u64 = 4096;
 /// What a step costs besides the copy, in instructions, roughly.
 const STEP_WORK: u32 = 350;
 
-/// One bounded step of copying the string at the transfer's next item.
-pub fn step(sender: TcbRef, receiver: TcbRef) -> Result<Progress, IpcErrorKind> {
+/// One bounded step of copying the string item at the transfer's position, whose header is `header`.
+pub fn step(
+    sender: TcbRef,
+    receiver: TcbRef,
+    header: StringItem,
+) -> Result<Progress, IpcErrorKind> {
     let state = &sender.transfer;
     let cursor = &state.string;
-    let source = Utcb::of(sender).ok_or(IpcErrorKind::Overflow)?;
     if receiver.kind.get() != Kind::User {
         return Err(IpcErrorKind::Overflow);
     }
@@ -34,10 +40,11 @@ pub fn step(sender: TcbRef, receiver: TcbRef) -> Result<Progress, IpcErrorKind> 
     if !Acceptor(target.br(0)).accepts_strings() {
         return Err(IpcErrorKind::Overflow);
     }
-    if cursor.fresh.replace(false) {
-        cursor.from.set(state.next.get(), 0, 0);
+    if cursor.header.replace(Some(header)).is_none() {
+        let next = state.next.get();
+        cursor.from.set(next, 0, 0);
+        target.set_mr(next, header.0);
     }
-    let header = StringItem(source.mr(cursor.from.item.get()));
     if cursor.from.item.get() + 1 + header.substrings() > state.end.get() {
         return Err(IpcErrorKind::Overflow);
     }
@@ -53,12 +60,10 @@ pub fn step(sender: TcbRef, receiver: TcbRef) -> Result<Progress, IpcErrorKind> 
 /// or to the next string and the next buffer.
 fn end_of_item(sender: TcbRef, target: Utcb, header: StringItem) {
     let state = &sender.transfer;
-    let next = state.string.from.item.get() + 1 + header.substrings();
-    state.next.set(next);
-    state.string.from.set(next, 0, 0);
+    state.next.set(state.next.get() + 1 + header.substrings());
+    state.string.header.set(None);
     if !header.is_continued() {
         skip_buffer(&state.string, target);
-        state.string.fresh.set(true);
     }
 }
 
@@ -119,7 +124,7 @@ fn copy_chunk(
     if outside(from_address) || outside(to_address) {
         return Err(IpcErrorKind::Overflow);
     }
-    // Saturating: both headers are the users', who may change them meanwhile.
+    // Saturating: the buffer's header is the receiver's, who may change it meanwhile.
     let room = (header.len().saturating_sub(from.byte.get()))
         .min(buffer.len().saturating_sub(to.byte.get()));
     let (read, write) = ((from_space, from_address), (to_space, to_address));

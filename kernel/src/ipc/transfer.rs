@@ -56,13 +56,9 @@ pub fn start(sender: TcbRef, receiver: TcbRef, message: Message) -> TcbRef {
             AtOnce::Not if tag.typed() == 0 => finish::registers_of(receiver),
             AtOnce::Not => return start_items(sender, receiver, tag),
             AtOnce::Answer => None,
-            AtOnce::String(target) => {
-                return finish::string_delivered(
-                    sender,
-                    receiver,
-                    target,
-                    Message { tag, ..message },
-                );
+            AtOnce::String(target, string) => {
+                let message = Message { tag, ..message };
+                return finish::string_delivered(sender, receiver, (target, string), message);
             }
         },
     };
@@ -75,8 +71,8 @@ enum AtOnce {
     Not,
     /// The page is there that the receiver faulted for.
     Answer,
-    /// The string has arrived; the rest belongs into these registers.
-    String(Utcb),
+    /// The string that this describes has arrived; the rest belongs into these registers.
+    String(Utcb, StringItem),
 }
 
 /// The two usual messages with one item: a simple string, and a pager's answer to a fault.
@@ -90,8 +86,11 @@ fn at_once(sender: TcbRef, receiver: TcbRef, utcb: Utcb, tag: MsgTag) -> AtOnce 
     }
     let item = [utcb.mr(untyped + 1), utcb.mr(untyped + 2)];
     match receiver.kind.get() {
-        Kind::User => simple_string::copy(sender, receiver, StringItem(item[0]), item[1])
-            .map_or(AtOnce::Not, AtOnce::String),
+        Kind::User => {
+            let string = StringItem(item[0]);
+            simple_string::copy(sender, receiver, string, item[1])
+                .map_or(AtOnce::Not, |target| AtOnce::String(target, string))
+        }
         Kind::PageFault if untyped == 0 && answer(sender, receiver, item) => AtOnce::Answer,
         _ => AtOnce::Not,
     }
@@ -221,11 +220,28 @@ fn step(sender: TcbRef, receiver: TcbRef) -> Result<Progress, IpcErrorKind> {
     if next >= end {
         return Ok(Progress::Done);
     }
+    if let Some(header) = state.string.header.get() {
+        return strings::step(sender, receiver, header);
+    }
     let utcb = Utcb::of(sender).ok_or(IpcErrorKind::Overflow)?;
-    match Item::decode(utcb.mr(next), utcb.mr(next + 1)) {
-        Item::Map(item) if next + 2 <= end => map_items(sender, receiver, utcb, item),
-        Item::String(_) => strings::step(sender, receiver),
+    let words = words_at(utcb, next);
+    match Item::decode(words[0], words[1]) {
+        Item::Map(item) if next + 2 <= end => map_items(sender, receiver, utcb, (item, words)),
+        Item::String(header) => strings::step(sender, receiver, header),
         _ => Err(IpcErrorKind::Overflow),
+    }
+}
+
+/// The words of the item at `next`.
+fn words_at(utcb: Utcb, next: usize) -> [u64; 2] {
+    [utcb.mr(next), utcb.mr(next + 1)]
+}
+
+/// The receiver is told of the item at `next` that is about to be carried out, and of no other: another thread of
+/// the sender's may have written the sender's registers since they were copied.
+fn tell(told: Option<Utcb>, next: usize, words: [u64; 2]) {
+    if let Some(target) = told {
+        (next..).zip(words).for_each(|(index, word)| target.set_mr(index, word));
     }
 }
 
@@ -234,12 +250,11 @@ fn map_items(
     sender: TcbRef,
     receiver: TcbRef,
     utcb: Utcb,
-    first: MapItem,
+    (first, words): (MapItem, [u64; 2]),
 ) -> Result<Progress, IpcErrorKind> {
+    let told = finish::registers_of(receiver);
     let window = match receiver.kind.get() {
-        Kind::User => {
-            Utcb::of(receiver).map_or(Fpage::NIL, |utcb| Acceptor(utcb.br(0)).receive_window())
-        }
+        Kind::User => told.map_or(Fpage::NIL, |utcb| Acceptor(utcb.br(0)).receive_window()),
         // A clerk is nobody whom its client trusts with that.
         Kind::Start | Kind::Bind => Fpage::NIL,
         _ => Fpage::COMPLETE,
@@ -254,16 +269,19 @@ fn map_items(
     let (mut next, end) = (state.next.get(), state.end.get());
     let (mut pages, mut item) = (OnePage::new(source, target, window), first);
     let mut stint = Stint::default();
+    tell(told, next, words);
     while pages.map(item) {
         next += 2;
         state.next.set(next);
         if stint.must_stop_after(PAGE_WORK) {
             return Ok(Progress::More { work: STINT });
         }
-        match Item::decode(utcb.mr(next), utcb.mr(next + 1)) {
+        let words = words_at(utcb, next);
+        match Item::decode(words[0], words[1]) {
             Item::Map(map) if next + 2 <= end => item = map,
             _ => return Ok(Progress::More { work: PAGE_WORK }),
         }
+        tell(told, next, words);
     }
     state.next.set(next + 2);
     let job = MapJob::new(source, target, item, window, sender.marker());

@@ -125,14 +125,15 @@ pub struct Cursor {
     pub to: Position,
     /// First item of the current buffer: its bit C tells whether there is another (X.2 4.3).
     pub buffer: Cell<usize>,
-    /// Between two strings: the next item starts a new one.
-    pub fresh: Cell<bool>,
+    /// The header of the item that is being copied, as it was when that began: what the receiver is told.
+    /// `None` between two items.
+    pub header: Cell<Option<StringItem>>,
 }
 
 impl Cursor {
     /// Before the first string, at the first buffer.
     pub fn reset(&self) {
-        self.fresh.set(true);
+        self.header.set(None);
         self.begin_buffer(1);
     }
 

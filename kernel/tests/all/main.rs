@@ -22,6 +22,7 @@ mod ghosts;
 mod hidden;
 mod hidden_elsewhere;
 mod identity;
+mod items;
 mod left_behind;
 mod limits;
 mod local;

@@ -73,6 +73,11 @@ impl Machine {
     }
 }
 
+/// Runs `test` on a machine of its own.
+pub fn apart(test: impl FnOnce() + Send) {
+    std::thread::scope(|scope| scope.spawn(test).join()).expect("it holds");
+}
+
 /// A marker for a job of its own.
 pub fn marker() -> MarkerRef {
     MarkerRef::of(Box::leak(Box::default()))

@@ -30,24 +30,25 @@ baton_ipc_string:
     cmp     rdx, [rdi + {OPEN_FROM}]            // or send & open wait with nobody waiting to send to us
     jne     baton_ipc_complete
 .Lstring_copy:
-    message_registers store, rdi, rcx
-    mov     rsp, rdi
+    lea     rsp, [rdi - 8 * 9]                  // a call wants it at a multiple of 16
+    message_words store, rsp                    // not to the UTCB, where others of the task may write
+    mov     ecx, r9d
+    and     ecx, {WORDS_MASK}
     push    rsi
     push    rdx
     push    r8
-    push    r9
     lea     rsi, [rbp + {TCB_FIRST}]
-    mov     rdx, r9
-    call    {COPY_STRING}                       // (sender, receiver, tag) -> whether it has arrived
+    mov     rdx, [rsp + 8 * rcx + 8 * 4]        // the item behind so many words, 3 registers and MR0
+    mov     rcx, [rsp + 8 * rcx + 8 * 5]
+    call    {COPY_STRING}                       // (sender, receiver, its item) -> whether it has arrived
     mov     ecx, eax
-    pop     r9
     pop     r8
     pop     rdx
     pop     rsi
+    mov     r9, [rsp]
+    mov     rax, [rsp + 8 * 1]                  // MR1 and MR3; the others are kept
+    mov     r10, [rsp + 8 * 3]
     mov     rdi, [rip + {CPU} + {CURRENT}]
-    mov     r11, [rdi + {UTCB_K}]
-    mov     rax, [r11 + 8 * 1]                   // MR1 and MR3; the others are kept
-    mov     r10, [r11 + 8 * 3]
     test    cl, cl
     jz      baton_ipc_complete
     // POINT OF NO RETURN
