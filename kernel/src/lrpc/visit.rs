@@ -22,7 +22,7 @@ const COOKIE: usize = 7;
 pub extern "C" fn call(caller: TcbRef, token: u64) -> TcbRef {
     arch::note_entry();
     match find(caller, token) {
-        Ok((record, host)) => visit(caller, record, host),
+        Ok(found) => visit(caller, found),
         Err(status) => {
             caller.result_from.set(ThreadId(status as u64));
             sched::go_on(caller)
@@ -30,8 +30,17 @@ pub extern "C" fn call(caller: TcbRef, token: u64) -> TcbRef {
     }
 }
 
+/// What a call needs.
+struct Found {
+    record: RecordRef,
+    /// It is free.
+    host: TcbRef,
+    /// As it was compared: another thread of the caller's may write the register anew.
+    procedure: u64,
+}
+
 /// The record that `token` names, with a host that is free; nothing has changed if there is none.
-fn find(caller: TcbRef, token: u64) -> Result<(RecordRef, TcbRef), Status> {
+fn find(caller: TcbRef, token: u64) -> Result<Found, Status> {
     let page = caller.space().and_then(|space| space.task.linkages.get());
     let page = page.ok_or(Status::NoBinding)?;
     // From now on the fast path finds it, too.
@@ -48,7 +57,7 @@ fn find(caller: TcbRef, token: u64) -> Result<(RecordRef, TcbRef), Status> {
     }
     let host = record.host.get().or_else(|| associate(record, clerk, caller));
     let host = host.ok_or(Status::NoHost)?;
-    Ok((record, host))
+    Ok(Found { record, host, procedure })
 }
 
 /// Gives `record` a host for `caller`: one that no A-stack has, of the caller's processor if there is one among the
@@ -98,8 +107,8 @@ fn reclaim(clerk: TcbRef) -> Option<TcbRef> {
     }
 }
 
-/// The call goes to `host`.
-fn visit(caller: TcbRef, record: RecordRef, host: TcbRef) -> TcbRef {
+/// The call goes to the host.
+fn visit(caller: TcbRef, Found { record, host, procedure }: Found) -> TcbRef {
     let floor = record.owner().and_then(|binding| binding.clerk.get());
     let floor = floor.map_or(0, super::floor);
     // POINT OF NO RETURN
@@ -113,6 +122,7 @@ fn visit(caller: TcbRef, record: RecordRef, host: TcbRef) -> TcbRef {
     let _ = procedure_calls::pair_up(caller, host);
     hand_words(caller, host);
     if let Some(utcb) = Utcb::of(host) {
+        utcb.set_mr(PROCEDURE, procedure);
         utcb.set_mr(COOKIE, record.cookie.get());
     }
     host.result_from.set(ThreadId(record.a_stack.get()));

@@ -89,6 +89,28 @@ fn no_token_but_its_own_leads_anywhere() {
     checked();
 }
 
+/// Another processor may write the register between the check and the visit. Here the kernel does: its note of the
+/// call lies where the caller's first register is.
+#[test]
+fn the_number_that_a_host_gets_is_the_one_that_was_checked() {
+    let play = Play::new();
+    let token = bind(play.client, play.clerk, 1);
+    let host = calls(play.client, token, 0);
+    let record = visit_of(host).expect("it runs for the client");
+    let mut notes = [&record.caller, &record.kept].into_iter();
+    let note = notes.find(|note| note.get() == Some(play.client)).expect("one of them says so");
+    returns(host, play.clerk);
+    assert!(note.get().is_none(), "procedure 0");
+    sched::requeue(current());
+    set_current(play.client);
+    let utcb = play.client.utcb_k.replace(std::ptr::from_ref(note) as u64);
+    let next = lrpc::call(play.client, token);
+    play.client.utcb_k.set(utcb);
+    assert_eq!(run(next), host);
+    assert_eq!(registers(host).mr(0), 0);
+    checked();
+}
+
 #[test]
 fn a_binding_is_refused_where_it_does_not_fit() {
     let play = Play::new();
