@@ -24,6 +24,7 @@ use abi::lrpc::Status;
 pub use visit::{LOOKED_AT, call, fail_visit, give_back};
 
 use crate::arch::cpu;
+use crate::arch::preemption::Pace;
 use crate::elsewhere;
 use crate::sched::{self};
 use crate::space::ENTANGLED;
@@ -151,10 +152,35 @@ fn give_up(caller: TcbRef, why: Status) {
         if let Some(host) = record.host.get() {
             elsewhere::recall(host);
             sched::change_priority(host, host.own_priority.get());
+            lower_below(host);
         }
     }
     goes_on(caller, why);
 }
+
+/// `host` has less urgency than before: so have the hosts that it waits for, one for the other. None is more urgent
+/// than its caller, but for the floor of its clerk.
+fn lower_below(host: TcbRef) {
+    let mut pace = Pace::default();
+    let mut caller = host;
+    while State::seen(caller) == State::Calls
+        && let Some(record) = call_of(caller)
+        && let Some(host) = record.host.get()
+    {
+        // A look at each record of a task; and users choose how many there are.
+        pace.rounds(LINK_ROUNDS);
+        elsewhere::recall(host);
+        let clerk = record.owner().and_then(|binding| binding.clerk.get());
+        let most = caller.priority.get().max(clerk.map_or(0, floor));
+        if host.priority.get() > most {
+            sched::change_priority(host, most);
+        }
+        caller = host;
+    }
+}
+
+/// What a call in a chain of them costs, in rounds of a loop.
+const LINK_ROUNDS: u32 = 8;
 
 /// `host`, which waits for a call, waits no more.
 fn withdraw(host: TcbRef, why: Status) {

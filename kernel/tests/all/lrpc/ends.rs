@@ -11,10 +11,11 @@ use kernel::thread::set_current;
 use kernel::thread::state::State;
 use kernel::thread::tcb::Resume;
 
+use crate::common::apart;
 use crate::common::tasks::thread;
 use crate::lrpc::play::{
-    CLIENT_WINDOW, COOKIE, Play, SERVER_WINDOW, bind, calls, checked, returns, run, set_priority,
-    status, system_call,
+    CLIENT_WINDOW, COOKIE, Play, SERVER_WINDOW, bind, bind_at, calls, checked, returns, run,
+    set_priority, status, system_call,
 };
 
 #[test]
@@ -233,5 +234,47 @@ fn stacks_to_nowhere_are_their_owners_matter() {
         assert_eq!(status(play.client), Some(Status::Done));
         assert_eq!((play.client.sp.get(), play.hosts[0].sp.get()), (nowhere, !nowhere));
         checked();
+    }
+}
+
+/// The client, more urgent than all others, calls a host, that one another task's, and that a third.
+fn chain(deleted: bool, floor: u64) {
+    let play = Play::new();
+    let clerk = thread(play.spaces[2], 10, ThreadId::NIL);
+    returns(thread(play.spaces[2], 11, ThreadId::NIL), clerk);
+    system_call(clerk, Call::LrpcControl, [clerk.id.get().0, what::FLOOR, floor, 0, 0]);
+    clerk.resume.set(Resume::Ipc);
+    let (there, back) =
+        (thread(play.spaces[1], 12, ThreadId::NIL), thread(play.spaces[2], 13, ThreadId::NIL));
+    let windows = |at| [CLIENT_WINDOW, SERVER_WINDOW + at];
+    let there = bind_at(there, clerk, windows(0x4000), 1).expect("agreed");
+    let back = bind_at(back, play.clerk, windows(0x4000), 1).expect("agreed");
+    let token = bind(play.client, play.clerk, 1);
+    set_priority(play.client, 200);
+    let first = calls(play.client, token, 0);
+    let second = calls(first, there, 0);
+    let third = calls(second, back, 0);
+    assert!([first, second, third].iter().all(|host| host.priority.get() == 200));
+    first.own_priority.set(60);
+    if deleted {
+        play.delete(play.client);
+    } else {
+        set_current(third);
+        kernel::ipc::cancel::cancel(play.client);
+    }
+    let now = [first, second, third].map(|host| host.priority.get());
+    let others = 60.max(floor as u8);
+    assert_eq!(now, [60, others, others]);
+    checked();
+    let _ = returns(third, play.clerk);
+    let _ = returns(second, clerk);
+    let _ = returns(first, play.clerk);
+    checked();
+}
+
+#[test]
+fn nobody_in_a_chain_below_a_call_that_is_given_up_keeps_its_callers_priority() {
+    for (deleted, floor) in [(false, 0), (true, 0), (false, 90)] {
+        apart(move || chain(deleted, floor));
     }
 }
