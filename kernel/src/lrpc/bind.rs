@@ -178,8 +178,21 @@ fn place(page: LinkagesRef, request: &Proposal) -> Option<(BindingRef, usize)> {
     let binding = bindings.find(|binding| binding.count.get() == 0)?;
     let count = request.count as usize;
     let is_free = |index| page.record(index).is_some_and(|record| record.binding.get() == 0);
-    let mut firsts = 0..=MAX_A_STACKS_OF_TASK.checked_sub(count)?;
-    Some((binding, firsts.find(|first| (*first..*first + count).all(is_free))?))
+    Some((binding, first_run(MAX_A_STACKS_OF_TASK, count, is_free)?))
+}
+
+/// The first of the first `count` of `all` that follow each other and are free; each is looked at once.
+pub fn first_run(
+    all: usize,
+    count: usize,
+    mut is_free: impl FnMut(usize) -> bool,
+) -> Option<usize> {
+    let mut run = 0;
+    let last = (0..all).find(|index| {
+        run = if is_free(*index) { run + 1 } else { 0 };
+        run == count
+    })?;
+    Some(last + 1 - count)
 }
 
 /// Takes frames for the A-stacks from the client and shows them in both spaces.

@@ -9,12 +9,14 @@ mod play;
 mod ring;
 mod there;
 
+use crate::common::Random;
 use crate::common::tasks::{UTCBS, ipc, registers, thread};
 use abi::lrpc::{Status, control as what, step};
 use abi::syscall::Call;
 use abi::{Ceilings, Fpage, MsgTag, Rights, ThreadId};
 use kernel::control::{lifecycle, schedule};
 use kernel::ipc::wait;
+use kernel::lrpc::bind::first_run;
 use kernel::lrpc::visit_of;
 use kernel::thread::state::State;
 use kernel::thread::tcb::{ELSEWHERE, Resume};
@@ -140,6 +142,25 @@ fn a_binding_is_refused_where_it_does_not_fit() {
 fn bad_end(play: &Play) -> bool {
     let end = UTCBS + (1 << 18) - 4096;
     bind_at(play.client, play.clerk, [end, SERVER_WINDOW], 32).is_err()
+}
+
+/// However the A-stacks of a task are used, no look at one is taken twice.
+#[test]
+fn each_a_stack_is_looked_at_once_for_a_free_run() {
+    let mut random = Random::seeded(7);
+    for count in 1..=32_usize {
+        for free in (0..200).map(|_| random.next() | random.next()).chain([!0, 0, !1, !0 >> 32]) {
+            let is_free = |index: usize| free >> index & 1 != 0;
+            let first = (0..=48 - count).find(|first| (*first..*first + count).all(is_free));
+            let mut looks = [0; 48];
+            let found = first_run(48, count, |index| {
+                looks[index] += 1;
+                is_free(index)
+            });
+            assert_eq!(found, first, "{count} of {free:#b}");
+            assert!(looks.iter().all(|times| *times <= 1), "{looks:?}");
+        }
+    }
 }
 
 #[test]
