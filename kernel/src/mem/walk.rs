@@ -21,6 +21,7 @@ use crate::arch::paging::{Entry, span};
 use abi::Rights;
 
 mod climb;
+mod stand;
 
 /// What is taken back.
 #[derive(Clone, Copy)]
@@ -154,38 +155,6 @@ impl Walk {
         self.marked - self.start
     }
 
-    /// Leaves the marker where the walk stands.
-    #[cold]
-    fn stop(&mut self) {
-        self.marker.put_first(self.cur, self.depth);
-        if self.stage == Stage::Leave {
-            free_if_bare(self.cur);
-        }
-    }
-
-    /// Looks where the marker is by now; whether the walk can go on, or has stopped again.
-    #[cold]
-    pub(crate) fn resume(&mut self, budget: &mut Budget) -> bool {
-        let Some(above) = self.marker.parent() else {
-            // The root has vanished, with all that was derived from it.
-            self.end_region();
-            self.stage = Stage::Done;
-            return true;
-        };
-        let (depth, next) = (self.marker.depth(), self.marker.sibling());
-        self.marker.take_out();
-        self.cur = above;
-        if self.stage == Stage::Climb {
-            return self.climb_on(budget);
-        }
-        // The node at which it was has vanished.
-        if depth < self.depth {
-            self.depth = depth;
-            self.go_below(next);
-        }
-        true
-    }
-
     /// The root's pages have been looked at, or none are left: what is behind the last one is not this walk's.
     fn end_region(&mut self) {
         if self.stage == Stage::Begin {
@@ -214,6 +183,9 @@ impl Walk {
             self.go_below(self.cur.first_child());
         } else {
             self.stage = Stage::Done;
+            if self.cur.count() == 0 {
+                leave_status(self.cur, self.status);
+            }
             if let Some(ghost) = free_ghosts(self.cur) {
                 self.climb(ghost, budget);
             }

@@ -2,7 +2,7 @@
 
 use crate::common::{Machine, RAM, marker};
 use abi::{Fpage, MapItem, Rights};
-use kernel::mem::{Access, MapJob, STEP_BUDGET, Scope, SpaceRef, Step, UnmapJob};
+use kernel::mem::{Access, DestroyJob, MapJob, STEP_BUDGET, Scope, SpaceRef, Step, UnmapJob};
 
 /// Mappings, each derived from the one before.
 const LONG: u64 = 400;
@@ -86,4 +86,69 @@ fn what_was_written_is_told_to_who_frees_the_ghosts() {
     assert!(first.status().contains(Rights::W), "{:?}", first.status());
     second.finish();
     assert_eq!((a.nodes(), machine.violations(false)), (0, vec![]));
+}
+
+/// A page from σ0 through four spaces, the last of which has written it.
+fn written() -> (Machine, [SpaceRef; 4]) {
+    let machine = Machine::new(4, 200, true);
+    let [sigma0, p, a, b, c] = machine.spaces[..] else { panic!("five spaces") };
+    map(sigma0, p, RAM, 0);
+    [(p, a), (a, b), (b, c)].into_iter().for_each(|(src, dst)| map(src, dst, 0, 0));
+    assert!(c.resolve(0, Access::Write).is_some());
+    (machine, [p, a, b, c])
+}
+
+/// Goes on until `space` has lost its page.
+fn steps(mut step: impl FnMut() -> Step, space: SpaceRef) {
+    while space.page(0).is_some() {
+        assert_eq!(step(), Step::More);
+    }
+}
+
+fn hears(machine: &Machine, space: SpaceRef) {
+    let mut job = flush(space, 0);
+    job.finish();
+    assert!(job.status().contains(Rights::W), "{:?}", job.status());
+    assert_eq!(machine.violations(true), vec![]);
+}
+
+#[test]
+fn what_was_written_is_told_to_who_takes_the_root_from_a_flush_that_stands_still() {
+    let (machine, [p, a, _, c]) = written();
+    let mut first = flush(a, 0);
+    steps(|| first.step(4), c);
+    assert!(a.page(0).is_some());
+    hears(&machine, p);
+    first.finish();
+    assert_eq!(machine.violations(false), vec![]);
+}
+
+#[test]
+fn what_was_written_is_told_though_the_flush_that_found_it_is_given_up() {
+    for own in [false, true] {
+        let (machine, [p, a, _, c]) = written();
+        let mut first = flush(a, 0);
+        steps(|| first.step(4), c);
+        first.abandon();
+        hears(&machine, if own { a } else { p });
+    }
+}
+
+#[test]
+fn what_was_written_below_a_ghost_is_told_when_the_ghosts_space_ends() {
+    for ends in [false, true] {
+        let (machine, [p, a, b, c]) = written();
+        let mut first = flush(a, 0);
+        steps(|| first.step(4), b);
+        assert!(c.page(0).is_some());
+        first.abandon();
+        let mut end = DestroyJob::new(b, marker());
+        steps(|| end.step(4), c);
+        if ends {
+            end.finish();
+        }
+        hears(&machine, if ends { a } else { p });
+        end.finish();
+        assert_eq!(machine.violations(true), vec![]);
+    }
 }
