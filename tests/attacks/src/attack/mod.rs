@@ -45,6 +45,7 @@ pub const ATTACKS: &[Attack] = &[
     },
     by_hostile("endless-slice", time::endless_slice),
     by_hostile("endless-slice-of-a-task-below", time::below),
+    by_hostile("slice-that-is-asked-for-again", time::renewed_slice),
     by_hostile("long-delay", time::long_delay),
     Attack {
         name: "priority-above-the-creators",
@@ -72,6 +73,7 @@ pub const ATTACKS: &[Attack] = &[
     by_hostile("token-of-another-task", visits::anothers_token),
     by_hostile("token-that-is-stale", visits::stale_token),
     by_hostile("clerk-of-another-task", visits::anothers_clerk),
+    by_hostile("binding-without-the-clerk", visits::forged_consent),
     by_hostile("all-bindings", visits::all_bindings),
     by_hostile("all-hosts", visits::all_hosts),
     by_hostile("end-of-a-server-in-a-call", visits::end_of_the_server),

@@ -1,6 +1,6 @@
 //! Taking the processor from others.
 
-use abi::ThreadId;
+use abi::{ThreadId, Time};
 use alloc::format;
 use alloc::string::String;
 use runtime::{clock, ipc, kernel, root, syscall, thread};
@@ -16,6 +16,10 @@ const LATER_US: u64 = 5_000;
 /// Longest time that a canary may be without the processor, µs: some slices of others.
 const LONGEST_US: u64 = 60_000;
 const UNCHANGED: u64 = !0;
+/// A time control: the usual slice, 10 ms, and no limit of the quantum.
+const USUAL: u64 = (Time::micros(10_000).0 as u64) << 16 | Time::NEVER.0 as u64;
+/// After so long a slice is asked for again, µs.
+const RENEWED_US: u64 = 2_000;
 /// Thread of this task whose stack and UTCB the hog uses.
 const INDEX: u64 = 15;
 
@@ -23,6 +27,18 @@ extern "C" fn hog(_: u64) -> ! {
     ipc::sleep(LATER_US);
     let end = clock::now_us() + HOG_US;
     while clock::now_us() < end {}
+    rest()
+}
+
+/// Asks for a slice of the usual length all the time.
+extern "C" fn renewing_hog(_: u64) -> ! {
+    ipc::sleep(LATER_US);
+    let end = clock::now_us() + HOG_US;
+    while clock::now_us() < end {
+        let again = clock::now_us() + RENEWED_US;
+        let _ = syscall::schedule(thread::me().0, USUAL, UNCHANGED, UNCHANGED, UNCHANGED);
+        while clock::now_us() < again {}
+    }
     rest()
 }
 
@@ -47,6 +63,22 @@ pub fn endless_slice(hostile: &Hostile) -> Reached {
     machine::start(hog_id, INDEX, hog, 0);
     let [gap_us, _] = hostile.ask(Help::Compute, 0);
     let _ = kernel::delete(hog_id);
+    verdict(gap_us, "of the same priority")
+}
+
+/// Makes itself the scheduler of its own thread, which asks for a new slice before each is over.
+pub fn renewed_slice(hostile: &Hostile) -> Reached {
+    let id = hostile.own_id(INDEX);
+    if !machine::create(id, INDEX) {
+        return Some(String::from("the attacker cannot make a thread with its own number"));
+    }
+    let is_asked = is_let(id, USUAL, UNCHANGED);
+    machine::start(id, INDEX, renewing_hog, 0);
+    let [gap_us, _] = hostile.ask(Help::Compute, 0);
+    let _ = kernel::delete(id);
+    if !is_asked {
+        return Some(String::from("the attacker cannot ask for a slice of the usual length"));
+    }
     verdict(gap_us, "of the same priority")
 }
 

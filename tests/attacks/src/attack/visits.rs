@@ -1,18 +1,23 @@
 //! Procedure calls: with tokens that are none of the caller's, hosts that belong to others, and servers that end.
 
 use abi::lrpc::{MAX_BINDINGS, Status, step};
-use abi::{CallError, ThreadId};
+use abi::{CallError, MsgTag, ThreadId, Time};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use runtime::lrpc::{self, Binding, Place};
-use runtime::thread;
+use runtime::{ipc, kernel, layout, thread, utcb};
 
-use crate::hostile::{Hostile, Reached, wait_until};
-use crate::machine::{share, shared};
+use crate::hostile::{Hostile, Reached, rest, wait_until};
+use crate::machine::{self, share, shared};
 use crate::order::Help;
 use crate::parts::{LATE, NEXT};
 
+/// Thread of this task whose stack and UTCB a further one uses.
+const INDEX: u64 = 15;
+/// What is said in a clerk's name.
+const FORGED_PROCEDURES: u64 = 1_000;
+const FORGED_COOKIE: u64 = 78;
 /// Bytes of an A-stack.
 const BYTES: u64 = 256;
 /// How long a call may take to come back, µs.
@@ -90,6 +95,39 @@ pub fn anothers_clerk(hostile: &Hostile) -> Reached {
     ];
     let (what, _) = tried.into_iter().find(|(_, done)| *done)?;
     Some(format!("a task {what} another's clerk"))
+}
+
+/// Says in the clerk's name, to the thread in shared word 1, that it agrees, to procedures that it does not have.
+extern "C" fn agree_in_its_name(clerk: u64) -> ! {
+    utcb::set_virtual_sender(ThreadId(clerk));
+    let place = layout::A_STACKS + (layout::A_STACK_PAGES - 1) * 4096;
+    let mut msg = lrpc::agree(place, FORGED_PROCEDURES, FORGED_COOKIE);
+    msg.tag = msg.tag.with(MsgTag::PROPAGATED);
+    let _ = ipc::send_within(ThreadId(shared(1)), &msg, Time::micros(1_000_000));
+    rest()
+}
+
+/// Asks a clerk for a binding, while a thread of its own waits to answer in the clerk's name.
+pub fn forged_consent(hostile: &Hostile) -> Reached {
+    let (clerk, sibling) = (clerk(hostile), hostile.own_id(INDEX));
+    if !machine::create(sibling, INDEX) {
+        return Some(String::from("the attacker cannot make a thread with its own number"));
+    }
+    share(1, thread::me().0);
+    machine::start(sibling, INDEX, agree_in_its_name, clerk.0);
+    // It waits to send.
+    ipc::sleep(5_000);
+    let made = bind(clerk);
+    let _ = kernel::delete(sibling);
+    let (binding, _place) = match made {
+        Ok(made) => made,
+        Err(why) => return Some(format!("the attacker cannot bind: {why:?}")),
+    };
+    let token = binding.token(0).unwrap_or(0);
+    let called = lrpc::call_at(token, FORGED_PROCEDURES - 1, [1; lrpc::WORDS]);
+    let _ = binding.revoke();
+    (called != Err(Status::NoProcedure))
+        .then(|| format!("a binding to which no clerk agreed says {called:?}"))
 }
 
 /// Makes bindings until there are no more.
