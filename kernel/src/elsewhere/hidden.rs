@@ -5,7 +5,7 @@
 //! somebody to whom it could hand over, calls it back first.
 
 use super::{Other, queueing, visits};
-use crate::arch::cpu;
+use crate::arch::{cpu, preemption};
 use crate::local::there;
 use crate::thread::tcb::Resume;
 use crate::thread::{TcbRef, rendezvous};
@@ -54,6 +54,8 @@ pub(super) fn least(guest: TcbRef) -> u8 {
 /// `guest` is back, with the registers of whoever has run in its place; returns who that is, which is away.
 #[inline(never)]
 pub(super) fn come_home(guest: TcbRef) -> TcbRef {
+    // It has been waited for, and those who are meant now are as many as its task has armed.
+    preemption::let_in();
     let runner = there::claimed(guest).unwrap_or(guest);
     if runner != guest {
         // Who waits may still be queued here (1993, 5.3.4).
@@ -64,6 +66,7 @@ pub(super) fn come_home(guest: TcbRef) -> TcbRef {
     visits::mend(runner);
     runner.resume.set(Resume::Frame);
     rendezvous::set_away(runner);
+    preemption::let_in();
     if runner != guest {
         there::handed_over(guest, runner, visits::completion_point());
     }

@@ -97,8 +97,8 @@ pub fn left(before: TcbRef) {
 pub fn send(thread: TcbRef) {
     if let Some(other) = visits::other(thread.processor.get().into()) {
         set_out(thread);
-        other.ready.insert(thread);
-        cpu().scheduler.wanted.add(thread.processor.get().into());
+        // Where there is one processor nobody stands between a thread and the rest of its slice, either.
+        waits_first(thread.processor.get().into(), other, thread);
     }
 }
 
@@ -122,6 +122,7 @@ fn set_out(thread: TcbRef) {
 pub fn advance_all() {
     for (number, other) in cpu().scheduler.wanted.all() {
         advance(number, other);
+        preemption::let_in();
     }
 }
 

@@ -4,7 +4,7 @@
 use abi::inspect::Back;
 
 use super::{Other, call_back};
-use crate::arch::{Cpu, clock, cpu};
+use crate::arch::{Cpu, clock, cpu, preemption};
 use crate::elsewhere::visits;
 use crate::mem::quiesce::Quiesce;
 use crate::sched::leaving::{LINE, look_soon};
@@ -46,6 +46,7 @@ fn stop_all(space: SpaceRef) {
         } else {
             drive_out(number, other, space);
         }
+        preemption::let_in();
     }
     scheduler.quiet.set(Some(space));
     // Each answers by itself: all have been asked before one is waited for.

@@ -41,6 +41,7 @@ pub fn look() {
         {
             requeue(handler);
         }
+        preemption::let_in();
     }
     advance_all();
 }

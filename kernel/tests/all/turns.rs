@@ -10,7 +10,8 @@ use kernel::arch::clock::PAGE;
 use kernel::arch::cpu;
 use kernel::check;
 use kernel::control::schedule;
-use kernel::elsewhere::visits::{accept, set_processors};
+use kernel::elsewhere::Other;
+use kernel::elsewhere::visits::{self, accept, set_processors};
 use kernel::ipc::wait;
 use kernel::irq::{comers, tick};
 use kernel::sched::{self, make_ready, slice};
@@ -228,4 +229,28 @@ fn a_short_quantum_ends_before_the_next_tick() {
     sched::requeue(thread);
     sched::grant_slice(thread);
     assert_eq!(cpu().scheduler.early_us.get(), now_us + 300);
+}
+
+/// Who has asked the kernel something and has its answer goes on with the rest of its slice, before its equals.
+#[test]
+fn who_goes_back_within_its_slice_goes_first() {
+    let world = World::new();
+    set_processors(2);
+    make_ready(world.root);
+    set_current(world.root);
+    let guest = third(&world, 1018);
+    for thread in [guest, world.two, world.one] {
+        thread.slice_left_us.set(2_000);
+        make_ready(thread);
+        place(&world, thread);
+        comers::look();
+    }
+    let first = || visits::other(1).and_then(Other::first);
+    assert_eq!(first(), Some(world.one), "behind nobody but who is there");
+    let spent = third(&world, 1019);
+    make_ready(spent);
+    place(&world, spent);
+    comers::look();
+    assert_eq!(first(), Some(world.one), "it comes last");
+    sound();
 }
