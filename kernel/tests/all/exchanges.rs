@@ -84,6 +84,15 @@ fn each(cases: usize, case: fn(usize)) {
     }
 }
 
+/// Who answers with the tag that came from another processor says nothing unusual.
+#[test]
+fn a_tag_that_came_from_here_is_passed_on() {
+    let Some(world) = world(|_| ThreadId::ANY) else { return };
+    calls(&world, &Asks { tag: TAG.with(MsgTag::XCPU), ..usual(&world) });
+    assert!(told(&world));
+    assert_eq!(word(world.root, 0), TAG.0 | MsgTag::XCPU);
+}
+
 #[test]
 fn a_message_is_passed_on_from_the_frame() {
     each(2, |case| {

@@ -184,8 +184,9 @@ impl TrapFrame {
         /// Bits of the timeouts that fast paths leave alone (`fast_path.rs`).
         const LIMITS: u64 = 0x8000_FFFF;
         const PAGE_FAULT: u64 = 14;
-        /// Everything of a tag but the words and the label.
-        const ITEMS: u64 = 0xFFC0;
+        /// Everything of a tag but the words, the label, and what it says only where it is received: who answers with the tag
+        /// that came may have that of another processor.
+        const ITEMS: u64 = 0xFFC0 & !MsgTag::XCPU;
         match self.vector.get() {
             PAGE_FAULT => Back::PageFault,
             VECTOR_CALL if self.r8.get() >> 63 != 0 => Back::Call,
