@@ -141,6 +141,11 @@ fn a_new_length_makes_no_slice_longer() {
     let change = schedule::Change { time, ..asks(world.one) };
     let _ = schedule::schedule(world.root, &change).expect("the root task may");
     assert_eq!(world.one.slice_left_us.get(), 3);
+    // Who waits comes behind its equals, and has a whole one then.
+    set_busy(world.one, Busy::Waiting);
+    let _ = schedule::schedule(world.root, &change).expect("the root task may");
+    assert_eq!(world.one.slice_left_us.get(), 0);
+    set_busy(world.one, Busy::Ready);
 }
 
 fn others_come_last(world: &World) {
