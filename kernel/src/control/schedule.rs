@@ -112,16 +112,20 @@ fn apply(thread: TcbRef, request: &Change) {
     }
 }
 
-/// In the turn that `thread` has, or waits for, its slice ends no later than one of `timeslice_us`: a whole one now would be
-/// as good as an endless one for whoever asks for it again and again. Else it begins its next turn with one.
+/// In the turn that `thread` has, or is ready for, its slice ends no later than one of `timeslice_us`: a whole one now would
+/// be as good as an endless one for whoever asks for it again and again. Who waits begins its next turn with one; what it
+/// has left to a partner is the partner's.
 pub(super) fn shorten_slice(thread: TcbRef, timeslice_us: u64) {
     let scheduler = &cpu().scheduler;
-    if scheduler.slice_owner.get() == Some(thread) {
-        scheduler.slice_left_us.set(scheduler.slice_left_us.get().min(timeslice_us));
-    } else {
-        let left_us = if thread.is_ready() { thread.slice_left_us.get() } else { 0 };
-        thread.slice_left_us.set(left_us.min(timeslice_us));
+    if !thread.is_ready() {
+        if scheduler.slice_owner.get() == Some(thread) {
+            scheduler.slice_owner.set(None);
+        }
+        return thread.slice_left_us.set(0);
     }
+    let is_running = scheduler.slice_owner.get() == Some(thread);
+    let left = if is_running { &scheduler.slice_left_us } else { &thread.slice_left_us };
+    left.set(left.get().min(timeslice_us));
 }
 
 /// Sets the priority of `thread`, queued or not.

@@ -146,6 +146,13 @@ fn a_new_length_makes_no_slice_longer() {
     let _ = schedule::schedule(world.root, &change).expect("the root task may");
     assert_eq!(world.one.slice_left_us.get(), 0);
     set_busy(world.one, Busy::Ready);
+    // So it is if somebody runs on what it has left.
+    set_busy(world.two, Busy::Waiting);
+    let change = schedule::Change { time, ..asks(world.two) };
+    let _ = schedule::schedule(world.root, &change).expect("the root task may");
+    assert!(cpu().scheduler.slice_owner.get().is_none());
+    assert_eq!(cpu().scheduler.slice_left_us.get(), 1, "no more than that");
+    set_busy(world.two, Busy::Ready);
 }
 
 fn others_come_last(world: &World) {
