@@ -118,9 +118,7 @@ fn apply(thread: TcbRef, request: &Change) {
 pub(super) fn shorten_slice(thread: TcbRef, timeslice_us: u64) {
     let scheduler = &cpu().scheduler;
     if !thread.is_ready() {
-        if scheduler.slice_owner.get() == Some(thread) {
-            scheduler.slice_owner.set(None);
-        }
+        slice::disown(thread);
         return thread.slice_left_us.set(0);
     }
     let is_running = scheduler.slice_owner.get() == Some(thread);

@@ -112,7 +112,7 @@ fn set_out(thread: TcbRef) {
         // What it has done here is not whose turn comes next.
         let _ = slice::charge(thread::current(), clock::now_us());
         thread.slice_left_us.set(scheduler.slice_left_us.get());
-        scheduler.slice_owner.set(None);
+        slice::disown(thread);
     }
     scheduler.ready.remove(thread);
     rendezvous::set_away(thread);
@@ -236,7 +236,7 @@ pub fn charge(other: &Other, thread: TcbRef, now_us: u64) -> bool {
 #[inline(never)]
 pub fn out_of_time(other: &Other, thread: TcbRef) {
     if thread.is_away() {
-        thread.is_told_of_its_time();
+        let _ = thread.is_told_of_its_time();
         other.gives_up(thread);
     }
 }
@@ -250,9 +250,7 @@ pub fn has_left(number: u32, other: &Other, guest: TcbRef) -> TcbRef {
     other.guest.set(None);
     if runner != guest {
         // It may have left the slice of its own to somebody here, when it began to wait: as in [`set_out`].
-        if cpu().scheduler.slice_owner.get() == Some(runner) {
-            cpu().scheduler.slice_owner.set(None);
-        }
+        slice::disown(runner);
         // It goes on with the slice on which it has run, as far as that is one of its own.
         let left_us = guest.slice_left_us.replace(0);
         runner.slice_left_us.set(left_us.min(runner.timeslice_us.get()));

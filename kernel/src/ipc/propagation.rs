@@ -18,7 +18,8 @@ pub fn prepare(sender: TcbRef, receiver: TcbRef) {
         if named.is_local() { thread::by_local_id(sender, named) } else { thread::lookup(named) };
     let Some(virtual_sender) = found else { return };
     let id = virtual_sender.id.get();
-    if permitted(sender, receiver, id).is_some() {
+    // What the receiver waits for now says nothing of when it takes the message.
+    if virtual_sender.same_space(sender) || receiver.same_space(sender) {
         sender.transfer.pose_as(id);
     }
 }
@@ -32,9 +33,9 @@ pub fn is_virtual(sender: TcbRef, receiver: TcbRef, id: ThreadId) -> bool {
         && permitted(sender, receiver, id).is_some()
 }
 
-/// The thread `id`, if `sender` may send to `receiver` in its name. Asked when the message
-/// is accepted for sending and again when it is delivered: in between that thread can
-/// have ended, and its id can be another's.
+/// The thread `id`, if `sender` may send to `receiver` in its name as that one waits. Asked when the message
+/// is to be taken and again when it is delivered: since it was sent that thread can have ended, and its id can be
+/// another's.
 fn permitted(sender: TcbRef, receiver: TcbRef, id: ThreadId) -> Option<TcbRef> {
     // Whom the kernel has asked something for the receiver nobody else answers for.
     let is_own = || receiver.kind.get() == Kind::User && receiver.same_space(sender);

@@ -5,7 +5,7 @@ use abi::inspect::Back;
 
 use super::quick;
 use crate::arch::cpu;
-use crate::arch::preemption;
+use crate::arch::preemption::{self, Pace};
 use crate::elsewhere::{
     Other, advance, advance_all, call_back, charge, go_on, least, leaves, out_of_time, requeue,
     send, visits, wants_nothing_here,
@@ -53,7 +53,10 @@ pub fn look() {
 fn search() {
     let scheduler = &cpu().scheduler;
     scheduler.leaving.begin_search();
+    let mut pace = Pace::default();
     for thread in scheduler.ready.all() {
+        // Of rings with few members none lets interrupts in by itself.
+        pace.round();
         if wants_nothing_here(thread) && !scheduler.leaving.has_room_for(thread.id.get()) {
             return;
         }

@@ -71,7 +71,14 @@ pub fn preempt(running: TcbRef, best: TcbRef) -> TcbRef {
     if cpu().scheduler.has_limits.get() {
         hand_on(best);
     }
-    pass(running, best)
+    let scheduler = &cpu().scheduler;
+    // What has been charged since it was chosen to go on may have been the rest: then its turn is over.
+    let is_over = scheduler.slice_left_us.get() == 0 && scheduler.slice_owner.get() != Some(best);
+    let next = pass(running, best);
+    if is_over {
+        scheduler.ready.rotate(running);
+    }
+    next
 }
 
 /// The same where nobody's quantum is limited.
@@ -85,8 +92,8 @@ fn pass(running: TcbRef, best: TcbRef) -> TcbRef {
         return best;
     }
     let mut left_us = scheduler.slice_left_us.get();
-    if let Some(owner) = owner.filter(|owner| *owner != running) {
-        end_turn(owner);
+    if owner != Some(running) {
+        owner.into_iter().for_each(end_turn);
         // It may have been an endless one.
         left_us = left_us.min(running.timeslice_us.get());
     }
@@ -176,14 +183,24 @@ pub fn set_quantum(thread: TcbRef, quantum_us: u64) {
 pub(super) fn hand_on(next: TcbRef) {
     let (owner, current) = (cpu().scheduler.slice_owner.get(), current());
     let quantum = |thread: TcbRef| thread.quantum_left_us.get();
-    if quantum(next) & owner.map_or(u64::MAX, quantum) == u64::MAX {
+    if quantum(next) & quantum(owner.unwrap_or(current)) == u64::MAX {
         return;
     }
     let _ = charge(current, clock::now_us());
     match quantum(next) {
-        0 if next != current => next.is_told_of_its_time(),
+        0 if next != current && next.is_told_of_its_time() => {}
         left_us if left_us < TICK_US => early::interrupt_in(left_us.max(early::GAP_US)),
         _ => {}
+    }
+}
+
+/// If `owner` is whose slice is being used, it is nobody's from now on: no more of it than one of whoever runs.
+pub fn disown(owner: TcbRef) {
+    let scheduler = &cpu().scheduler;
+    if scheduler.slice_owner.get() == Some(owner) {
+        scheduler.slice_owner.set(None);
+        let left_us = &scheduler.slice_left_us;
+        left_us.set(left_us.get().min(current().timeslice_us.get()));
     }
 }
 

@@ -85,13 +85,16 @@ impl TcbRef {
     }
 
     /// Its quantum is used up: its scheduler is told before it goes on in user mode; not now if it is in the middle
-    /// of something.
-    pub fn is_told_of_its_time(self) {
-        if matches!(self.resume.get(), Resume::Ipc | Resume::Frame | Resume::Anew) {
+    /// of something. Whether it is.
+    #[must_use]
+    pub fn is_told_of_its_time(self) -> bool {
+        let goes_on = matches!(self.resume.get(), Resume::Ipc | Resume::Frame | Resume::Anew);
+        if goes_on {
             self.keep_user_state();
             self.frame().set_out_of_time();
             self.resume.set(Resume::Entered);
         }
+        goes_on
     }
 
     /// Sets instruction and/or stack pointer at which the thread goes on in user mode.

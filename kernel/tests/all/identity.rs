@@ -111,3 +111,28 @@ fn nobody_answers_the_kernel_in_another_s_name() {
         assert_eq!(asker.kind.get(), Kind::User);
     }
 }
+
+/// A message in the name of another task's thread comes in that name, though its receiver waits for an answer to the
+/// kernel's question when it is sent.
+#[test]
+fn a_propagated_message_waits_for_the_end_of_a_fault() {
+    let (_machine, spaces) = machine(3);
+    let client = thread(spaces[1], 1, ThreadId::NIL);
+    let pager = thread(spaces[2], 3, ThreadId::NIL);
+    let worker = thread(spaces[0], 0, ThreadId::NIL);
+    let dispatcher = thread(spaces[0], 2, ThreadId::NIL);
+    worker.scheduler.set(pager.id.get());
+    let _ = ipc(pager, ThreadId::NIL, ThreadId::ANY);
+    set_current(worker);
+    let _ = kernel_message::preemption(worker);
+    propagate(dispatcher, client.id.get());
+    set_current(dispatcher);
+    let _ = ipc(dispatcher, worker.id.get(), ThreadId::NIL);
+    assert_eq!(waits(dispatcher), Waits::Busy(Busy::Polling));
+    set_current(pager);
+    let _ = ipc(pager, worker.id.get(), ThreadId::NIL);
+    set_current(worker);
+    let _ = ipc(worker, ThreadId::NIL, client.id.get());
+    assert_eq!(worker.result_from.get(), client.id.get());
+    assert_eq!(registers(worker).word(utcb::VIRTUAL_SENDER), dispatcher.id.get().0);
+}

@@ -266,3 +266,62 @@ fn who_goes_back_within_its_slice_goes_first() {
     assert_eq!(first(), Some(world.one), "it comes last");
     sound();
 }
+
+/// Whose slice's rest is charged when somebody else comes has had its turn.
+#[test]
+fn a_slice_that_ends_at_a_preemption_is_over() {
+    let world = World::new();
+    others_come_last(&world);
+    let (running, equal, urgent) =
+        (player(&world, 0, 1003, 100), player(&world, 1, 1004, 100), player(&world, 1, 1005, 200));
+    sched::requeue(equal);
+    sched::requeue(urgent);
+    sched::grant_slice(running);
+    set_current(running);
+    cpu().scheduler.slice_left_us.set(0);
+    assert!(slice::preempt(running, urgent) == urgent);
+    set_current(urgent);
+    set_busy(urgent, Busy::Waiting);
+    assert!(sched::blocked(urgent) == equal, "it comes behind its equals");
+    assert!(running.ready.are_linked());
+}
+
+/// An endless slice is not another's when its owner has gone elsewhere, or gets another length.
+#[test]
+fn an_endless_slice_is_not_left_to_others() {
+    let world = World::new();
+    others_come_last(&world);
+    let (owner, running, urgent) =
+        (player(&world, 0, 1003, 100), player(&world, 1, 1004, 100), player(&world, 1, 1005, 200));
+    sched::requeue(urgent);
+    sched::grant_slice(owner);
+    cpu().scheduler.slice_left_us.set(u64::MAX);
+    set_busy(owner, Busy::Waiting);
+    set_current(running);
+    slice::disown(owner);
+    assert_eq!(cpu().scheduler.slice_left_us.get(), SLICE_US);
+    cpu().scheduler.slice_left_us.set(u64::MAX);
+    assert!(slice::preempt(running, urgent) == urgent);
+    assert_eq!(running.slice_left_us.get(), SLICE_US);
+    sched::requeue(owner);
+    set_busy(owner, Busy::Ready);
+    cpu().scheduler.ready.insert(owner);
+}
+
+/// Who runs on a slice that is nobody's pays when it hands on.
+#[test]
+fn a_slice_that_is_nobody_s_is_charged_where_it_ends() {
+    let world = World::new();
+    others_come_last(&world);
+    let (running, next) = (player(&world, 0, 1003, 100), player(&world, 1, 1004, 100));
+    slice::set_quantum(running, 5_000);
+    sched::requeue(running);
+    sched::requeue(next);
+    later(10_000);
+    let _ = slice::charge(world.root, kernel::arch::clock::now_us());
+    cpu().scheduler.slice_owner.set(None);
+    set_current(running);
+    later(2_000);
+    sched::grant_slice(next);
+    assert_eq!(running.quantum_left_us.get(), 3_000);
+}
