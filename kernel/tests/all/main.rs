@@ -13,6 +13,7 @@ mod crossed;
 mod crossing;
 mod early;
 mod elsewhere;
+mod errands;
 mod exchanges;
 mod explore;
 mod foreign;

@@ -10,6 +10,7 @@ use super::percpu::cpu;
 use super::vectors;
 use crate::arch::clock;
 use crate::between::berth::Berth;
+use crate::between::errand::Errands;
 use crate::boot::madt::MAX_PROCESSORS;
 
 /// How long a processor has until it is given up, µs.
@@ -29,15 +30,11 @@ pub(crate) mod state {
 /// What a processor and the first one tell each other. Each has lines of its own.
 #[repr(align(64))]
 pub(crate) struct Slot {
-    /// What the first processor has asked the processor to do (`errands`), until it is done; 0: nothing.
-    pub(crate) errand: AtomicU32,
     /// Its number among the APICs.
     pub(crate) apic: AtomicU32,
     pub(crate) state: AtomicU32,
     pub(crate) question: AtomicU32,
     pub(crate) answer: AtomicU32,
-    /// The errand that it has done last.
-    pub(crate) done: AtomicU32,
     /// What was wrong with it when it was asked last.
     pub(crate) violations: AtomicU32,
     pub(crate) nmis: AtomicU32,
@@ -47,6 +44,8 @@ pub(crate) struct Slot {
     pub(crate) idle: [AtomicU64; 2],
     /// What the first processor keeps of it, if it runs: the address of it.
     pub(crate) other: AtomicU64,
+    /// What the first processor has asked it to do (`errands`).
+    pub(crate) errands: Errands,
     /// Who of the first processor's threads is there.
     pub(crate) berth: Berth,
 }
@@ -56,27 +55,21 @@ impl Slot {
     pub(crate) fn root(&self) -> u64 {
         self.root.load(Ordering::Relaxed)
     }
-
-    /// Whether the first processor has asked for something.
-    pub(crate) fn is_asked(&self) -> bool {
-        self.errand.load(Ordering::Relaxed) != 0
-    }
 }
 
 static SLOTS: [Slot; MAX_PROCESSORS] = [const {
     Slot {
-        errand: AtomicU32::new(0),
         apic: AtomicU32::new(0),
         state: AtomicU32::new(state::ABSENT),
         question: AtomicU32::new(0),
         answer: AtomicU32::new(0),
-        done: AtomicU32::new(0),
         violations: AtomicU32::new(0),
         nmis: AtomicU32::new(0),
         counter: AtomicU64::new(0),
         root: AtomicU64::new(0),
         idle: [const { AtomicU64::new(0) }; 2],
         other: AtomicU64::new(0),
+        errands: Errands::new(),
         berth: Berth::new(),
     }
 }; MAX_PROCESSORS];

@@ -3,9 +3,9 @@
 use core::sync::atomic::Ordering;
 
 use crate::arch::x86_64::check;
-use crate::arch::x86_64::errands::{self, Errand};
 use crate::arch::x86_64::percpu::cpu;
 use crate::arch::x86_64::slots::own;
+use crate::between::errand::Errand;
 use crate::kprintln;
 
 /// This processor looks at itself; the first one waits, and prints nothing meanwhile.
@@ -22,14 +22,9 @@ fn look() -> u32 {
 #[inline(never)] // the tests meet a processor here
 pub fn serve() {
     let own = own();
-    let asked = own.errand.load(Ordering::Acquire);
-    if asked == 0 {
-        return;
-    }
-    if asked & errands::WHAT == Errand::Check as u32 {
+    let Some(asked) = own.errands.take() else { return };
+    if asked.is(Errand::Check) {
         own.violations.store(look(), Ordering::Relaxed);
     }
-    own.done.store(asked, Ordering::Release);
-    // Unless the next one is there already.
-    let _ = own.errand.compare_exchange(asked, 0, Ordering::Relaxed, Ordering::Relaxed);
+    own.errands.answer(asked);
 }

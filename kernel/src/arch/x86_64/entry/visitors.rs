@@ -102,7 +102,7 @@ pub extern "C" fn met(frame: Frame) {
     if passes_on(vector) {
         return;
     }
-    let is_late = vector == HELLO && !own.berth.is_called() && !own.is_asked();
+    let is_late = vector == HELLO && !own.berth.is_called() && !own.errands.is_asked();
     if !is_late {
         came(frame);
     }
@@ -168,7 +168,7 @@ pub extern "C" fn stand_still(frame: Frame) {
         loop {
             match own.berth.stand() {
                 Stand::GoesOn => break,
-                Stand::Still if !own.is_asked() => spin_loop(),
+                Stand::Still if !own.errands.is_asked() => spin_loop(),
                 _ => came(frame),
             }
         }
