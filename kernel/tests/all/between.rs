@@ -81,20 +81,27 @@ struct Pair {
     berth: Berth<Modelled>,
     there: AtomicU64,
     here: AtomicU64,
+    registers: UnsafeCell<u64>,
 }
 
 impl Pair {
     /// Somebody is there.
     fn visited() -> Arc<Self> {
-        let pair =
-            Self { berth: Berth::with_word(), there: AtomicU64::new(0), here: AtomicU64::new(0) };
+        let pair = Self {
+            berth: Berth::with_word(),
+            there: AtomicU64::new(0),
+            here: AtomicU64::new(0),
+            registers: UnsafeCell::new(0),
+        };
         assert_eq!(pair.berth.offer(VISITOR), OtherSide::IsAway);
         assert_eq!(pair.berth.accept(), Some(VISITOR));
         Arc::new(pair)
     }
 
-    /// Gives back who is there.
+    /// Gives back who is there, and has run.
     fn give_back(&self) {
+        // SAFETY: it is there; the model checks that.
+        self.registers.with_mut(|registers| unsafe { *registers += 1 });
         if self.berth.give_back() == OtherSide::IsAway {
             self.here.fetch_add(1, Ordering::Relaxed);
         }
@@ -163,6 +170,10 @@ fn who_comes_back_is_fetched_or_interrupts() {
             thread::spawn(move || pair.give_back())
         };
         let has = pair.berth.fetch_or_look_away();
+        if has {
+            // SAFETY: it has been fetched; the model checks that.
+            assert_eq!(pair.registers.with(|registers| unsafe { *registers }), 1);
+        }
         other.join().unwrap();
         assert_eq!(pair.berth.fetch(), !has);
         assert_eq!(pair.here.load(Ordering::Relaxed), u64::from(!has));
