@@ -17,6 +17,7 @@ mod errands;
 mod exchanges;
 mod explore;
 mod foreign;
+mod forged;
 mod frames_first;
 mod fuzzed;
 mod ghosts;

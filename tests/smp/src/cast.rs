@@ -324,8 +324,13 @@ pub fn talk(place: usize, count: &AtomicU64) {
 fn forge(place: usize, count: &AtomicU64) -> ! {
     let own = runtime::thread::me().0;
     let partner = PARTNERS[place].load(Ordering::Relaxed);
-    let versions = [0, 1, 0x3000, 0x7246, own & 0xFFFF_FFFF, partner & 0xFFFF_FFFF];
-    let numbers = (0..16).chain([own >> 32, partner >> 32, (own ^ partner) >> 32]);
+    let versions = [0, 1, 0x3000, 0x7246, 0xFFFF_FFC0, own & 0xFFFF_FFFF, partner & 0xFFFF_FFFF];
+    // The numbers as they are, and with what stands above those that the array has room for.
+    let low = (0..16).chain([own >> 32, partner >> 32, (own ^ partner) >> 32]);
+    let low = low.chain([64, 127, (1 << abi::id::THREAD_BITS) - 1]);
+    let numbers = low.flat_map(|number| {
+        [0, 1, 0x4000, 0x7FFF].map(|above| number ^ above << abi::id::THREAD_BITS)
+    });
     loop {
         for number in numbers.clone() {
             for version in versions {
