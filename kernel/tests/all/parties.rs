@@ -2,7 +2,7 @@
 //! processor, fast path included.
 
 use crate::common::clan::{World, asks};
-use crate::common::tasks;
+use crate::common::{tasks, there};
 use abi::{ThreadId, Timeouts};
 use kernel::arch::cpu;
 use kernel::between::SEATS;
@@ -10,7 +10,7 @@ use kernel::check;
 use kernel::control::exregs::{Registers, exchange_registers};
 use kernel::control::schedule;
 use kernel::elsewhere;
-use kernel::elsewhere::visits::{INTERRUPT, accept, enter, runs, set_processors, shadow};
+use kernel::elsewhere::visits::{INTERRUPT, accept, enter, runs, set_processors};
 use kernel::ipc::wait;
 use kernel::irq::comers;
 use kernel::sched::make_ready;
@@ -52,31 +52,10 @@ fn sound() {
     assert_eq!(check::violations(), 0);
 }
 
-/// The shadow that processor 1 shows for `number`.
-fn seen(number: u32) -> Option<TcbRef> {
-    (0..SEATS).map(|seat| shadow(1, seat)).find(|it| it.id.get().number() == number)
-}
-
-/// What `ipc.S` does on processor 1, as whoever runs there: the receiver runs, if it is served.
+/// Whoever runs on processor 1 talks to `to` there: the receiver runs, if it is served.
 pub fn talk(to: ThreadId, from: ThreadId) -> bool {
-    let sender = runs(1).expect("somebody runs there");
-    let own = sender.id.get();
-    let Some(receiver) = seen(to.number()) else { return false };
-    let is_open = match to.0 ^ receiver.rendezvous.get() {
-        0 => true,
-        waits if waits == own.0 => false,
-        _ => return false,
-    };
-    let waits = match from {
-        _ if from == to => own.0 ^ to.0,
-        _ if from == sender.open_from.get() => own.0,
-        _ => return false,
-    };
-    sender.rendezvous.set(waits);
-    let ready = if is_open { receiver.rendezvous.get() ^ 1 << 32 } else { to.0 ^ 1 << 32 };
-    receiver.rendezvous.set(ready);
-    sender.ip.set(0x2000);
-    true
+    runs(1).expect("somebody runs there").frame().ip.set(0x2000);
+    there::talk(to, from)
 }
 
 #[test]

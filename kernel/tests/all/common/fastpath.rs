@@ -14,7 +14,7 @@ use kernel::usermem::Utcb;
 const ARMED_VECTOR: u8 = ARMED | USES_VECTOR;
 
 /// R8 must have none of these: a receive timeout, a point as send timeout, a call number.
-const COMPLICATED: u64 = 0xFFFF_FFFF_8000_FFFF;
+pub const COMPLICATED: u64 = 0xFFFF_FFFF_8000_FFFF;
 /// The tag must have none of these: flags, typed words.
 const NOT_WORDS: u64 = 0xFFC0;
 /// "Ready", in the upper half of the rendezvous word.

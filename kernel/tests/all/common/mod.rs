@@ -11,6 +11,7 @@ pub mod players;
 pub mod ports;
 pub mod shrink;
 pub mod tasks;
+pub mod there;
 
 use kernel::mem::check::{Removals, Violation, check};
 use kernel::mem::{AddressSpace, MarkerRef, Quota, SpaceRef, frames, reserved};
