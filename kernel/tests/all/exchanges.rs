@@ -2,6 +2,7 @@
 //! on without running them here, and those that are not.
 
 use crate::common::clan::{World, asks, rank};
+use crate::common::there::CALL;
 use abi::{MsgTag, ThreadId, Timeouts};
 use kernel::arch::cpu;
 use kernel::check;
@@ -15,8 +16,6 @@ use kernel::thread::tcb::{Resume, USES_VECTOR};
 use kernel::thread::{TcbRef, current, rendezvous, set_current};
 use kernel::usermem::Utcb;
 
-/// The vector of a system call.
-const CALL: u64 = 0x100;
 /// What the thread says.
 const TAG: MsgTag = MsgTag::new(7, 2, 0);
 /// Its words behind the tag.

@@ -6,6 +6,7 @@ use abi::{IpcError, MsgTag, ThreadId, utcb};
 use kernel::arch::cpu;
 use kernel::between::SEATS;
 use kernel::check;
+use kernel::elsewhere;
 use kernel::elsewhere::visits::{self, berth, runs};
 use kernel::thread::rendezvous::{self, Busy, Waits};
 use kernel::thread::state::State as Seen;
@@ -20,6 +21,8 @@ use crate::common::there;
 
 /// Rounds after which everybody who is ready has had a processor.
 const ROUNDS: usize = 60;
+/// Ticks of a slice, and one more.
+const TICKS: usize = 11;
 
 impl Stage {
     /// Compares what a program could see, and asks the kernel's own checker; nobody is called back for it.
@@ -54,6 +57,15 @@ impl Stage {
         let name = guest.map_or(0, visits::name);
         fails(berth.visitor() != name, "the berth holds another than the guest")?;
         fails(self.is_inhabited() && self.runs_there().is_none(), "nobody runs there")?;
+        let other = visits::other(1).expect("it runs");
+        let best = other.first().map(|first| first.priority.get());
+        let least = guest.map(|guest| elsewhere::least(other, guest));
+        // While it takes nobody, a tick looks.
+        let is_open = cpu().scheduler.leaving.is_empty();
+        fails(
+            best > least && is_open,
+            "somebody waits for a processor that is free, or less urgent",
+        )?;
         fails(!current().is_ready(), "who runs is not ready")?;
         fails(current().is_away() || rendezvous::is_seated(current()), "who runs here is elsewhere")
     }
@@ -72,6 +84,11 @@ impl Stage {
         }
         if ip(thread) != player.ip {
             return Err(format!("thread {who} goes on at {:#x}, not {:#x}", ip(thread), player.ip));
+        }
+        if elsewhere::leaves(thread) && cpu().scheduler.leaving.is_empty() {
+            return Err(format!(
+                "thread {who} would go on elsewhere, and waits for this processor"
+            ));
         }
         if u32::from(thread.processor.get()) != player.processor {
             return Err(format!("thread {who} is of another processor than {}", player.processor));
@@ -102,6 +119,7 @@ impl Stage {
             let thread = self.thread(who);
             thread.alive && !thread.halted && thread.state == State::Ready
         };
+        self.take_turns()?;
         for _ in 0..ROUNDS {
             if !(0..self.len()).any(is_ready) {
                 return self.compare();
@@ -120,39 +138,34 @@ impl Stage {
         Err(format!("threads {lost:?} are ready and get no processor"))
     }
 
+    /// If somebody else waits for the other processor, whoever runs there makes room within a slice.
+    fn take_turns(&self) -> Result<(), String> {
+        let visitor = self.runs_there();
+        let mut ticks = 0..TICKS;
+        while self.may_give_way() && self.runs_there() == visitor {
+            if ticks.next().is_none() {
+                return Err("whose slice is over keeps the other processor".to_owned());
+            }
+            self.take(Step::Tick(Tick::Soon));
+        }
+        Ok(())
+    }
+
+    /// Whether somebody waits for the other processor whose turn comes when the slice ends on which that runs.
+    fn may_give_way(&self) -> bool {
+        let other = visits::other(1).expect("it runs");
+        let (Some(first), Some(guest)) = (other.first(), other.guest()) else { return false };
+        self.is_inhabited() && first.priority.get() >= elsewhere::least(other, guest)
+    }
+
     /// What matters for the future, independent of versions and of what was sent.
     pub fn essence(&self) -> u64 {
         let mut essence = self.model.borrow().essence();
-        let scheduler = &cpu().scheduler;
-        let index =
-            |thread: Option<TcbRef>| thread.and_then(|it| self.who(it)).map_or(7, |who| who as u64);
-        let named = |id: ThreadId| match id {
-            ThreadId::ANY => 8,
-            id => index(lookup(id)),
-        };
-        for who in 0..self.len() {
-            let Some(thread) = self.tcb(who) else { continue };
-            let call = self.player(who).call.map_or(0, |(ipc, _)| {
-                1 | ipc.to.map_or(15, named) << 4
-                    | ipc.from.map_or(15, named) << 8
-                    | (ipc.send as u64) << 12
-                    | (ipc.receive as u64) << 16
-            });
-            let code = (thread.rendezvous.get() ^ thread.id.get().0) >> 32;
-            let code = if code < 32 { code } else { 32 };
-            let is_outcome = matches!(self.thread(who).outcome, Some(Outcome::Received { .. }));
-            essence.extend([
-                call,
-                code | (thread.resume.get() as u64) << 8 | u64::from(thread.processor.get()) << 16,
-                named(thread.partner.get())
-                    | u64::from(thread.slice_left_us.get() != 0) << 8
-                    | u64::from(is_outcome) << 9,
-            ]);
-        }
-        let other = visits::other(1).expect("it runs");
-        essence.extend(scheduler.ready.all().map(|it| index(Some(it))));
+        essence.extend((0..self.len()).filter_map(|who| self.essence_of(who)).flatten());
+        let (scheduler, other) = (&cpu().scheduler, visits::other(1).expect("it runs"));
+        essence.extend(scheduler.ready.all().map(|it| self.index(Some(it))));
         essence.push(99);
-        essence.extend(other.queue().all().map(|it| index(Some(it))));
+        essence.extend(other.queue().all().map(|it| self.index(Some(it))));
         let berth = berth(1);
         let flags = [
             berth.is_offered(),
@@ -167,14 +180,39 @@ impl Stage {
         ];
         essence.extend(flags.map(u64::from));
         let runner = runs(1).and_then(|shadow| lookup(shadow.id.get()));
-        essence.extend(
-            [other.guest(), runner, Some(current()), scheduler.slice_owner.get()].map(index),
-        );
+        let some = [other.guest(), runner, Some(current()), scheduler.slice_owner.get()];
+        essence.extend(some.map(|thread| self.index(thread)));
         let seats = (0..SEATS).filter(|seat| visits::is_up(1, *seat));
-        essence.extend(seats.map(|seat| index(lookup(visits::shadow(1, seat).id.get()))));
+        essence.extend(seats.map(|seat| self.named(visits::shadow(1, seat).id.get())));
         let mut hasher = DefaultHasher::new();
         essence.hash(&mut hasher);
         hasher.finish()
+    }
+
+    fn index(&self, thread: Option<TcbRef>) -> u64 {
+        thread.and_then(|it| self.who(it)).map_or(7, |who| who as u64)
+    }
+
+    fn named(&self, id: ThreadId) -> u64 {
+        if id == ThreadId::ANY { 8 } else { self.index(lookup(id)) }
+    }
+
+    /// The same of thread `who`, if it lives.
+    fn essence_of(&self, who: usize) -> Option<[u64; 3]> {
+        let thread = self.tcb(who)?;
+        let name = |id: Option<ThreadId>| id.map_or(15, |id| self.named(id));
+        let call = self.player(who).call.map_or(0, |(ipc, _)| {
+            let patience = (ipc.send as u64) << 12 | (ipc.receive as u64) << 16;
+            1 | name(ipc.to) << 4 | name(ipc.from) << 8 | patience
+        });
+        let code = (thread.rendezvous.get() ^ thread.id.get().0) >> 32;
+        let place = (thread.resume.get() as u64) << 8 | u64::from(thread.processor.get()) << 16;
+        let has_message = matches!(self.thread(who).outcome, Some(Outcome::Received { .. }));
+        let rest = u64::from(thread.priority.get()) << 16
+            | self.named(thread.partner.get())
+            | u64::from(thread.slice_left_us.get() != 0) << 8
+            | u64::from(has_message) << 9;
+        Some([call, code.min(32) | place, rest])
     }
 }
 

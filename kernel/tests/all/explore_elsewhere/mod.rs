@@ -18,10 +18,10 @@ use stage::{Setting, Stage, Tick};
 use steps::Step;
 
 /// Plays of each exhaustive exploration, and states that it reaches at least.
-const EXHAUSTIVE: u64 = 120_000;
-const STATES: usize = 30_000;
+const EXHAUSTIVE: u64 = 200_000;
+const STATES: usize = 50_000;
 /// Random plays of each setting, and the steps of each, most of which make no sense when their turn comes.
-const PLAYS: u64 = 1_000;
+const PLAYS: u64 = 1_500;
 const LONG: usize = 80;
 
 /// A step whose ids are still places in the list of threads.
@@ -69,6 +69,7 @@ fn plans() -> Vec<Plan> {
         ipc(None, From::Anybody, Never, Timed);
         for other in (0..3).filter(|other| *other != who) {
             ipc(Some(other), From::Thread(other), Never, Never);
+            ipc(Some(other), From::Thread(other), Never, Timed);
             ipc(Some(other), From::Anybody, Never, Never);
             ipc(Some(other), From::Anybody, Zero, Never);
             ipc(Some(other), From::Nobody, Timed, Never);
@@ -86,6 +87,8 @@ fn plans() -> Vec<Plan> {
             Step::Rename(who),
             Step::Move { who, to: 0 },
             Step::Move { who, to: 1 },
+            Step::Rank { who, priority: 100 },
+            Step::Rank { who, priority: 200 },
         ];
         plans.extend(steps.map(Plan::Other));
     }
@@ -94,9 +97,6 @@ fn plans() -> Vec<Plan> {
 
 /// Plays `play` from the beginning; the steps before the last one have been compared when they were last.
 fn replay(stage: &Stage, play: &[Plan]) {
-    if std::env::var("TRACE").is_ok() {
-        eprintln!("PLAY {play:?}");
-    }
     stage.reset();
     for (number, plan) in (1..).zip(play) {
         let step = plan.step(stage, 0x1000 + number);
@@ -111,7 +111,8 @@ fn fail(stage: &Stage, play: &[Plan], why: &str) -> ! {
     panic!("{why}, after\n{}", steps.join("\n"));
 }
 
-/// Every step from every state that is not known yet, those of the shortest plays first, until there have been so many plays.
+/// Every step from every state that is not known yet, the nearest to where the plays set out first, until there have been
+/// so many.
 fn explore(setting: Setting, preludes: &[Vec<Plan>]) {
     // BATON_PLAYS: as many, for a deeper look.
     let asked = std::env::var("BATON_PLAYS").ok().and_then(|text| text.parse().ok());
@@ -153,6 +154,8 @@ fn explore(setting: Setting, preludes: &[Vec<Plan>]) {
         seen.len()
     );
     assert!(seen.len() > STATES, "only {} states: the steps do nothing", seen.len());
+    assert!(passed_on > 0, "no message was passed on");
+    assert!(stayed > 1_000 || preludes.len() == 1, "only {stayed} messages stayed there");
 }
 
 /// Thread 1 waits for anybody and thread 2 has called it, both on the other processor.

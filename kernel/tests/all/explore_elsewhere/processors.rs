@@ -19,7 +19,7 @@ use crate::common::ipcmodel::{Ipc, Model};
 use crate::common::there::{self, CALL};
 
 /// Time that passes with a tick, with one that ends slices, and with one behind all timeouts, µs.
-const SOON_US: u64 = 100;
+const SOON_US: u64 = 1_000;
 const SLICE_US: u64 = 11_000;
 const LONG_US: u64 = 5_000_000;
 /// Length of a system call's instruction.

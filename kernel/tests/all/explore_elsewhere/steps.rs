@@ -48,6 +48,11 @@ pub enum Step {
         who: usize,
         to: u32,
     },
+    /// Schedule gives it a priority.
+    Rank {
+        who: usize,
+        priority: u8,
+    },
 }
 
 const UNCHANGED: u64 = !0;
@@ -80,6 +85,9 @@ impl Stage {
             Step::Delete(who) | Step::Rename(who) => thread(who).alive,
             Step::Create(who) => !thread(who).alive,
             Step::Move { who, to } => thread(who).alive && self.player(who).processor != to,
+            Step::Rank { who, priority } => {
+                self.tcb(who).is_some_and(|thread| thread.priority.get() != priority)
+            }
         }
     }
 
@@ -151,8 +159,9 @@ impl Stage {
             }
             Step::Move { who, to } => {
                 self.players.borrow_mut()[who].processor = to;
-                self.schedule(who, to);
+                self.schedule(who, to.into(), UNCHANGED);
             }
+            Step::Rank { who, priority } => self.schedule(who, UNCHANGED, priority.into()),
             _ => {}
         }
         self.reconcile();
@@ -190,12 +199,12 @@ impl Stage {
         ThreadId::global(FIRST + 200 + 1 + self.setting.places[who], 1)
     }
 
-    fn schedule(&self, who: usize, to: u32) {
+    fn schedule(&self, who: usize, processor: u64, priority: u64) {
         let change = Change {
             dest: self.thread(who).id,
-            priority: UNCHANGED,
+            priority,
             time: UNCHANGED,
-            processor: to.into(),
+            processor,
             preemption: UNCHANGED,
         };
         assert!(schedule(self.controller, &change).is_ok(), "the third party is privileged");
@@ -252,7 +261,7 @@ impl Stage {
             }
             self.step_model(|model| model.cancel(who));
             self.exchange(who, bit::ABORT_SEND | bit::ABORT_RECEIVE | bit::HALT_VALID);
-            self.schedule(who, 0);
+            self.schedule(who, 0, self.setting.priorities[who].into());
         }
         self.begin_anew();
         for who in 0..self.len() {
