@@ -16,9 +16,10 @@ use crate::{call, destruction, lrpc, unmap};
 pub fn resume(current: TcbRef, entered: impl Fn(TcbRef) -> TcbRef) -> TcbRef {
     let what = current.resume.get();
     use Resume::{Again, Bind, Destroy, Receive, Transfer, Unmap, Wake};
-    if matches!(what, Transfer | Receive | Unmap | Destroy | Wake | Again | Bind) {
+    if matches!(what, Transfer | Receive | Unmap | Destroy | Wake | Again | Bind | Resume::Entered)
+    {
         // Interrupts and a switch led here, and what follows may be as long; what comes now
-        // is handled after the next step.
+        // is handled after the next step. Of those who have made entries elsewhere many may come in a row.
         preemption::let_in();
     }
     match what {

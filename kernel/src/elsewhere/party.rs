@@ -18,7 +18,7 @@ use super::other::Other;
 use super::queueing::{self, lookup};
 use super::seat::Seats;
 use super::{hidden, procedure_calls};
-use crate::arch::cpu;
+use crate::arch::{cpu, preemption};
 use crate::between::SEATS;
 use crate::between::set::bits;
 use crate::elsewhere::visits;
@@ -183,10 +183,11 @@ pub(super) fn invite(number: u32, other: &Other, guest: TcbRef) -> bool {
     roots[seat] = root;
     party.out.set(1 << seat);
     let least = other.first().map_or(0, |first| first.priority.get());
-    // Until nobody else has to do with one of them.
+    // Until nobody else has to do with one of them. To look at all seats once is some hundreds of instructions.
     while let Some((seat, root)) = party.next_member(number, least) {
         roots[seat] = root;
         party.out.set(party.out.get() | 1 << seat);
+        preemption::let_in();
     }
     if party.out.get() == 1 << seat {
         party.out.set(0);

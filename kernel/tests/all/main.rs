@@ -44,6 +44,7 @@ mod rendezvous;
 mod scheduling;
 mod slices;
 mod stands;
+mod stretches;
 mod sweep;
 mod threads;
 mod turned_away;
