@@ -27,21 +27,10 @@ struct longest {
 
 static struct processor {
     bool watched, was_user, stands;
-    uint64_t longest_excused, in_sample, pause, paused, stands_since;
+    uint64_t longest_excused, in_sample, pause, paused;
     struct now now[WATCHES];
     struct longest longest[WATCHES];
 } all[PROCESSORS];
-
-static uint64_t longest_stand;
-
-// The processor stands still no longer, or need not.
-static void end_stand(struct processor *of)
-{
-    uint64_t length = executed[0] - of->stands_since;
-    if (of->stands && length > longest_stand)
-        longest_stand = length;
-    of->stands = false;
-}
 
 // Books the instructions since the last block began.
 static void book(unsigned vcpu, enum watch watch)
@@ -63,7 +52,22 @@ static void begin(unsigned vcpu, enum watch watch, uint64_t address)
     now->since = executed[vcpu];
     now->from = address;
     now->count = now->waited = 0;
-    all[vcpu].pause = 0;
+    if (watch != STOOD)
+        all[vcpu].pause = 0;
+}
+
+static void end(unsigned vcpu, enum watch watch, uint64_t address);
+
+// The processor stands still no longer, or need not.
+static void end_stand(struct processor *of, uint64_t address)
+{
+    if (!of->stands)
+        return;
+    of->stands = false;
+    for (unsigned vcpu = 1; vcpu < PROCESSORS; vcpu++)
+        if (all[vcpu].stands)
+            return;
+    end(0, STOOD, address);
 }
 
 static void end(unsigned vcpu, enum watch watch, uint64_t address)
@@ -72,7 +76,7 @@ static void end(unsigned vcpu, enum watch watch, uint64_t address)
     struct now *now = &of->now[watch];
     struct longest *longest = &of->longest[watch];
     if (watch == OFF)
-        end_stand(of);
+        end_stand(of, address);
     if (!now->is)
         return;
     now->is = false;
@@ -134,21 +138,22 @@ void stretch_on(unsigned vcpu, uint64_t address)
     end(vcpu, OFF, address);
 }
 
-static void left_by(unsigned vcpu)
+static void left_by(unsigned vcpu, uint64_t address)
 {
     for (unsigned other = 1; vcpu == 0 && other < PROCESSORS; other++)
-        end_stand(&all[other]);
+        end_stand(&all[other], address);
 }
 
 void stretch_chosen(unsigned vcpu, uint64_t address)
 {
     end(vcpu, LATE, address);
+    left_by(vcpu, address);
 }
 
 void stretch_halt(unsigned vcpu, uint64_t address)
 {
     end(vcpu, LATE, address);
-    left_by(vcpu);
+    left_by(vcpu, address);
 }
 
 void stretch_pause(unsigned vcpu, uint64_t address, bool stands)
@@ -156,13 +161,13 @@ void stretch_pause(unsigned vcpu, uint64_t address, bool stands)
     struct processor *of = &all[vcpu];
     uint64_t round = executed[vcpu] - of->paused;
     if (of->pause == address && round <= MAX_ROUND)
-        for (enum watch watch = OFF; watch < WATCHES; watch++)
+        for (enum watch watch = OFF; watch < STOOD; watch++)
             of->now[watch].waited += round; // of no stretch, if there is none
     of->pause = address;
     of->paused = executed[vcpu];
     if (stands && !of->stands) {
         of->stands = true;
-        of->stands_since = executed[0];
+        begin(0, STOOD, address);
     }
 }
 
@@ -172,7 +177,7 @@ void stretch_block(unsigned vcpu, struct block *block, bool user, enum entry ent
         end(vcpu, OFF, block->address);
         end(vcpu, LATE, block->address);
         if (!all[vcpu].was_user)
-            left_by(vcpu);
+            left_by(vcpu, block->address);
         all[vcpu].was_user = true;
         return;
     }
@@ -190,6 +195,7 @@ void stretch_block(unsigned vcpu, struct block *block, bool user, enum entry ent
     all[vcpu].was_user = false;
     pass(vcpu, OFF, block);
     pass(vcpu, LATE, block);
+    pass(vcpu, STOOD, block);
 }
 
 uint64_t stretch_sample(unsigned vcpu)
@@ -204,23 +210,27 @@ static uint64_t linked(uint64_t address, uint64_t moved)
     return address >= KERNEL_LOW && address < KERNEL_HIGH ? address - moved : address;
 }
 
+static void report(FILE *out, unsigned vcpu, enum watch watch, uint64_t moved)
+{
+    static const char *const names[WATCHES] = { "longest", "late", "stands" };
+    const struct longest *longest = &all[vcpu].longest[watch];
+    fprintf(out, "%s %" PRIu64 " from=%" PRIx64 " to=%" PRIx64 " since=%" PRIu64 " total=%" PRIu64 "\n", names[watch],
+            longest->instructions, linked(longest->from, moved), linked(longest->to, moved), longest->since,
+            executed[vcpu]);
+    for (uint64_t i = 0; i < longest->count; i++)
+        fprintf(out, "place %" PRIx64 " %" PRIu64 "\n", linked(longest->places[i].address, moved),
+                longest->places[i].instructions);
+}
+
 void stretch_report(FILE *out, unsigned processors, uint64_t moved)
 {
-    static const char *const names[WATCHES] = { "longest", "late" };
     for (unsigned vcpu = 0; vcpu < processors; vcpu++) {
         if (vcpu > 0)
             fprintf(out, "processor %u\n", vcpu);
         fprintf(out, "excused %" PRIu64 "\n", all[vcpu].longest_excused);
-        for (enum watch watch = OFF; watch < WATCHES; watch++) {
-            const struct longest *longest = &all[vcpu].longest[watch];
-            fprintf(out, "%s %" PRIu64 " from=%" PRIx64 " to=%" PRIx64 " since=%" PRIu64 " total=%" PRIu64 "\n",
-                    names[watch], longest->instructions, linked(longest->from, moved), linked(longest->to, moved),
-                    longest->since, executed[vcpu]);
-            for (uint64_t i = 0; i < longest->count; i++)
-                fprintf(out, "place %" PRIx64 " %" PRIu64 "\n", linked(longest->places[i].address, moved),
-                        longest->places[i].instructions);
-        }
+        report(out, vcpu, OFF, moved);
+        report(out, vcpu, LATE, moved);
     }
     if (processors > 1)
-        fprintf(out, "stands %" PRIu64 "\n", longest_stand);
+        report(out, 0, STOOD, moved);
 }

@@ -11,8 +11,9 @@
 //
 // Each processor has stretches of its own. What it executes in a loop that waits for another one, from a PAUSE to
 // the same PAUSE again, is none of its own work and no part of them. A visitor's processor that stands still is such a
-// loop: it waits until the first processor leaves the kernel, so its wait is counted in what that one
-// executes: from the first PAUSE until the first processor is in user mode or halts, or the other one goes on.
+// loop: it waits until the first processor leaves the kernel or an operation that goes on later, so its wait is counted
+// in what that one executes: from the first PAUSE until the first processor is in user mode, halts, or goes on with
+// what it had put off, or the other one goes on; of several from the first one's until none stands still.
 #ifndef BATON_BENCH_STRETCH_H
 #define BATON_BENCH_STRETCH_H
 
@@ -25,7 +26,7 @@
 // Instructions so far, of each processor; of the only one the emulator counts them itself, inline.
 extern uint64_t executed[PROCESSORS];
 
-enum watch { OFF, LATE, WATCHES };
+enum watch { OFF, LATE, STOOD, WATCHES };
 
 // A block of code, as long as the stretch of each kind may last that it is part of, on each processor.
 struct block {
@@ -56,8 +57,8 @@ uint64_t stretch_sample(unsigned vcpu);
 void stretch_excuse(unsigned vcpu);
 // Lines `excused N`, `longest ...` and `late ...`, the latter two with the blocks of
 // the longest stretch behind them: `place ADDRESS INSTRUCTIONS`, with what was waiting. Before those of another processor than the first
-// `processor N`, and behind them all, if there are several, `stands N`. The kernel is `moved` higher than
-// it was linked, and named as linked.
+// `processor N`, and behind them all, if there are several, `stands ...`, like the others, with what the first one did meanwhile.
+// The kernel is `moved` higher than it was linked, and named as linked.
 void stretch_report(FILE *out, unsigned processors, uint64_t moved);
 
 #endif

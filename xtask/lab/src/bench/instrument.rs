@@ -104,13 +104,12 @@ pub struct Stretches {
     pub late: Stretch,
     /// With interrupts off on a processor that is not the first.
     pub elsewhere: Stretch,
-    /// A visitor's processor stands still, in instructions of the first one's; if there are several.
-    pub stands: Option<u64>,
+    /// Visitors' processors stand still, in instructions of the first one's; if there are several.
+    pub stands: Option<Stretch>,
 }
 
 impl Stretches {
     fn keep(&mut self, other: Self) {
-        self.stands = self.stands.max(other.stands);
         let kinds = [
             (&mut self.off, other.off),
             (&mut self.late, other.late),
@@ -118,6 +117,12 @@ impl Stretches {
         ];
         for (longest, now) in kinds {
             if now.instructions > longest.instructions {
+                *longest = now;
+            }
+        }
+        if let Some(now) = other.stands {
+            let longest = self.stands.get_or_insert_default();
+            if now.instructions >= longest.instructions {
                 *longest = now;
             }
         }

@@ -102,12 +102,10 @@ fn all(name: &str, stretches: &Stretches, kernel: &Path, tree: &Path) -> Result<
         row(&format!("{OFF}/{name}"), &stretches.off, kernel, tree)?,
         row(&format!("{LATE}/{name}"), &stretches.late, kernel, tree)?,
     ];
-    if let Some(stands) = stretches.stands {
+    if let Some(stands) = &stretches.stands {
         rows.push(row(&format!("{ELSEWHERE}/{name}"), &stretches.elsewhere, kernel, tree)?);
-        rows.push(
-            Row::baton(OFF, &format!("{STANDS}/{name}"), stands as f64)
-                .unit("instructions of the first processor"),
-        );
+        let stands = row(&format!("{STANDS}/{name}"), stands, kernel, tree)?;
+        rows.push(stands.unit("instructions of the first processor"));
     }
     Ok(rows)
 }

@@ -82,6 +82,7 @@ pub fn longest_of(counted: &str) -> Result<(Stretches, usize)> {
         match line.split_once(' ') {
             Some(("excused", rest)) => {
                 excused = excused.max(rest.parse()?);
+                is_first |= now.stands.is_some();
                 longest.keep(std::mem::take(&mut now));
             }
             Some(("processor", _)) => is_first = false,
@@ -101,18 +102,18 @@ pub fn longest_of(counted: &str) -> Result<(Stretches, usize)> {
                 now.late = if is_first { stretch(rest)? } else { Stretch::default() };
             }
             Some(("place", rest)) => {
-                let of = match (is_late, is_first) {
-                    (true, _) => &mut now.late,
-                    (false, true) => &mut now.off,
-                    (false, false) => &mut now.elsewhere,
+                let of = match (&mut now.stands, is_late, is_first) {
+                    (Some(stands), ..) => stands,
+                    (None, true, _) => &mut now.late,
+                    (None, false, true) => &mut now.off,
+                    (None, false, false) => &mut now.elsewhere,
                 };
                 of.places.extend(place(rest));
             }
-            Some(("stands", rest)) => now.stands = Some(rest.parse()?),
+            // The last one of a machine with several.
+            Some(("stands", rest)) => now.stands = Some(stretch(rest)?),
             _ => {}
         }
-        // The last line of a machine with several.
-        is_first |= line.starts_with("stands ");
     }
     longest.keep(now);
     longest.off.checker = excused;
@@ -231,12 +232,15 @@ mod tests {
             format!("excused 0\nlongest {off} {at}\nplace 10 {off}\nlate 8 {at}\nplace 20 8\n")
         };
         let machine = |off: u64, there: u64| {
-            format!("{}processor 1\n{}processor 2\n{}stands {off}\n", one(off), one(there), one(1))
+            let stands = format!("stands {off} {at}\nplace 30 {off}\n");
+            format!("{}processor 1\n{}processor 2\n{}{stands}", one(off), one(there), one(1))
         };
         let (longest, machines) =
             longest_of(&(machine(5, 90) + &machine(7, 60) + &one(6))).unwrap();
         assert_eq!((longest.off.instructions, longest.elsewhere.instructions), (7, 90));
-        assert_eq!((longest.late.instructions, longest.stands, machines), (8, Some(7), 3));
+        assert_eq!((longest.late.instructions, machines), (8, 3));
+        let stands = longest.stands.map(|stands| (stands.instructions, stands.places));
+        assert_eq!(stands, Some((7, vec![(0x30, 7)])));
         assert_eq!((longest.off.places, longest.elsewhere.places), (vec![(16, 7)], vec![(16, 90)]));
         assert_eq!(longest_of(&one(6)).unwrap().0.stands, None);
     }
