@@ -177,6 +177,8 @@ pub(super) fn invite(number: u32, other: &Other, guest: TcbRef) -> bool {
     if other.keeps_to_itself() || !party.has_company(guest, number) {
         return false;
     }
+    // What led here may have chosen a seat for somebody else, and all home.
+    preemption::let_in();
     let Some(seat) = party.seat_of(guest) else { return false };
     let mut roots = [RootWord::default(); SEATS];
     let Some(root) = place(number, seat, guest) else { return false };
