@@ -9,6 +9,7 @@ use crate::elsewhere::visits;
 use crate::mem::quiesce::Quiesce;
 use crate::sched::leaving::{LINE, look_soon};
 use crate::space::SpaceRef;
+use crate::thread;
 
 impl Quiesce for Cpu {
     #[inline(always)]
@@ -97,6 +98,8 @@ pub fn lets_all_go_on() -> bool {
         && !scheduler.stopped.is_empty()
         && scheduler.leaving.is_empty()
         && scheduler.wanted.is_empty()
+        // Who has come back meanwhile may be more urgent, and what said so is among what is forgotten.
+        && !scheduler.ready.holds_above(thread::current().priority.get())
         && !go_on();
     if is_all {
         noted.set(0);

@@ -62,7 +62,11 @@ pub fn handle_pending(running: TcbRef) -> TcbRef {
     }
     let ticks = lines & 1 << TIMER_LINE != 0;
     let next = if ticks { tick::noted(running) } else { slice::after_interrupt(running) };
-    if next.is_ready() { next } else { sched::pick() }
+    match next.is_ready() {
+        true if next == running && lines & 1 << leaving::LINE != 0 => watch::behind_who_came(next),
+        true => next,
+        false => sched::pick(),
+    }
 }
 
 /// Sends the message of `line` (already masked) to its handler, if it has one.

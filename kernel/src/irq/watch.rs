@@ -77,9 +77,12 @@ pub fn interrupted(running: TcbRef) -> TcbRef {
     requeue(running);
     look();
     let next = slice::after_interrupt(running);
-    if next != running || !next.is_ready() {
-        return next;
-    }
+    if next == running && next.is_ready() { behind_who_came(next) } else { next }
+}
+
+/// `next` would go on, and others may have come back: who runs next.
+#[must_use]
+pub fn behind_who_came(next: TcbRef) -> TcbRef {
     let is_before = |first: &TcbRef| {
         *first != next
             && first.resume.get() == Resume::Entered

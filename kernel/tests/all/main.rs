@@ -41,6 +41,7 @@ mod pcid;
 #[cfg(not(feature = "riscv64"))] // RISC-V has no ports
 mod port_mapping;
 mod rendezvous;
+mod returns;
 mod scheduling;
 mod slices;
 mod stands;
