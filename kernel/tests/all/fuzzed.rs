@@ -1,6 +1,6 @@
 //! What the fuzzer found: each defect with the test that fails without its repair.
 
-use crate::common::tasks::{QUIET_LINE, ipc, is_schedulable, machine, registers, thread};
+use crate::common::tasks::{QUIET_LINE, ipc, is_schedulable, machine, registers, thread, windows};
 use crate::common::{RAM, marker};
 use abi::syscall::Call;
 use abi::{Fpage, MapItem, Rights, ThreadId, utcb};
@@ -173,14 +173,6 @@ fn a_flush_of_an_almost_empty_space_is_short() {
     let steps = 1 + (0..).take_while(|_| job.step(STEP_BUDGET) == Step::More).count();
     assert!(steps <= 40, "{steps} steps");
     assert_eq!(check::violations(), 0);
-}
-
-/// Windows for interrupts that `work` takes.
-fn windows(work: impl FnOnce()) -> u32 {
-    cpu().interrupt.set(Some((u32::MAX, QUIET_LINE)));
-    work();
-    let (left, _) = cpu().interrupt.take().expect("it never came");
-    u32::MAX - left
 }
 
 /// Windows that it takes to take back 2,044 small pieces of a large page that was split after

@@ -1,24 +1,15 @@
 //! Where users decide how long the kernel works for other processors, it lets interrupts in in between.
 
 use crate::common::clan::{World, asks};
-use crate::common::tasks::QUIET_LINE;
+use crate::common::tasks::windows;
 use crate::parties::begin;
 use abi::ThreadId;
-use kernel::arch::cpu;
 use kernel::control::schedule;
 use kernel::irq::comers;
 use kernel::resume;
 use kernel::thread::rendezvous;
 use kernel::thread::set_current;
 use kernel::thread::tcb::Resume;
-
-/// Windows for interrupts that `work` takes.
-fn windows(work: impl FnOnce()) -> u32 {
-    cpu().interrupt.set(Some((u32::MAX, QUIET_LINE)));
-    work();
-    let (left, _) = cpu().interrupt.take().expect("it never came");
-    u32::MAX - left
-}
 
 /// As many as live elsewhere may have come back with entries, each of which may end with the next one's.
 #[test]

@@ -85,3 +85,11 @@ pub fn registers(thread: TcbRef) -> Utcb {
 pub fn is_schedulable(thread: TcbRef) -> bool {
     thread.is_ready() && (current() == thread || cpu().scheduler.ready.contains(thread))
 }
+
+/// Windows for interrupts that `work` takes.
+pub fn windows(work: impl FnOnce()) -> u32 {
+    cpu().interrupt.set(Some((u32::MAX, QUIET_LINE)));
+    work();
+    let (left, _) = cpu().interrupt.take().expect("it never came");
+    u32::MAX - left
+}
