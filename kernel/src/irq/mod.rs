@@ -62,11 +62,11 @@ pub fn handle_pending(running: TcbRef) -> TcbRef {
     }
     let ticks = lines & 1 << TIMER_LINE != 0;
     let next = if ticks { tick::noted(running) } else { slice::after_interrupt(running) };
-    match next.is_ready() {
-        true if next == running && lines & 1 << leaving::LINE != 0 => watch::behind_who_came(next),
-        true => next,
-        false => sched::pick(),
+    if !next.is_ready() {
+        return sched::pick();
     }
+    let has_looked = lines & 1 << leaving::LINE != 0;
+    if has_looked && next == running { watch::behind_who_came(next) } else { next }
 }
 
 /// Sends the message of `line` (already masked) to its handler, if it has one.
