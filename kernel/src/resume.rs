@@ -1,13 +1,14 @@
 //! What a thread does when it gets the processor and is not simply to return to
 //! user mode: it goes on with an operation in which it was preempted or had to wait.
 
-use crate::arch::preemption;
+use crate::arch::{cpu, preemption};
 use crate::ipc::{receive, transfer};
-use crate::irq::{self, wake};
-use crate::sched::{self, slice, waker};
+use crate::irq::{self, ahead, wake};
+use crate::sched::leaving::{self, Owes};
+use crate::sched::{self, early, slice, waker};
 use crate::thread::TcbRef;
 use crate::thread::tcb::Resume;
-use crate::{call, destruction, lrpc, unmap};
+use crate::{call, destruction, elsewhere, lrpc, unmap};
 
 /// Goes on with what `current` was doing; returns who runs next. `entered` makes the entry that it has made on
 /// another processor: the way in is above this (`arch::entry`).
@@ -43,14 +44,42 @@ pub fn resume(current: TcbRef, entered: impl Fn(TcbRef) -> TcbRef) -> TcbRef {
     }
 }
 
+/// How often in a row it is looked who has come back from other processors before somebody runs.
+const ROUNDS: u32 = 4;
+
+/// Something is noted or owed, maybe, and `next` is about to leave the kernel: who does, once that has been handled.
+#[inline(always)] // a part of it
+#[must_use]
+pub fn way_out(mut next: TcbRef) -> TcbRef {
+    if cpu().scheduler.owes.get() != Owes::Nothing {
+        ahead::look_before(next);
+    }
+    if preemption::is_due() {
+        next = elsewhere::go_back(next).unwrap_or(next);
+        if preemption::is_due() {
+            sched::requeue(next);
+            return interrupted(next);
+        }
+    }
+    next
+}
+
 /// Interrupts were noted on the way out of the kernel, after whatever noted them before was handled;
 /// `next`, queued, is about to go on. Those that come meanwhile, in windows, are handled, too: nobody behind
-/// this looks for them. It ends, for a device's line is masked once it is noted, who comes back from elsewhere
-/// does not go there in between, and the timer's interrupts are further apart than a round is long.
+/// this looks for them. It ends, for a device's line is masked once it is noted, the timer's interrupts are further
+/// apart than a round is long, and of those who come back from elsewhere, one after the other, as many as users
+/// like, the rest is looked at when somebody has run, for a moment at most.
 #[must_use]
 pub fn interrupted(mut next: TcbRef) -> TcbRef {
+    let mut rounds = 0;
     loop {
         next = handled(next);
+        rounds += 1;
+        let has_turn = rounds >= ROUNDS && cpu().scheduler.idle.get() != Some(next);
+        if has_turn && leaving::is_all() {
+            ahead::put_off();
+            early::interrupt_in(early::GAP_US);
+        }
         if !preemption::is_due() {
             return next;
         }

@@ -9,6 +9,7 @@
 
 pub mod calls;
 pub mod check;
+pub mod crowd;
 pub mod exchange;
 pub mod fault;
 pub mod fixup;

@@ -109,6 +109,17 @@ pub fn phase() {
     };
 }
 
+/// Whoever has this is the handler of a device, and runs: one sample of what has been executed on its processor since the
+/// first interrupt of a device behind the last such sample.
+#[inline(always)]
+pub fn handler() {
+    // SAFETY: a no-operation.
+    unsafe {
+        asm!(".byte 0x0F, 0x1F, 0x84, 0, 0x42, 0x54, 0x4E, 4", options(nostack, preserves_flags))
+    };
+    note(1);
+}
+
 /// Measures `operation`: one sample.
 #[inline(always)]
 pub fn sample<T>(operation: impl FnOnce() -> T) -> T {

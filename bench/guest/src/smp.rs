@@ -11,6 +11,7 @@ use abi::layout::INITIAL_UTCB_AREA;
 use abi::{Fpage, MsgTag, Rights, ThreadId, Time, utcb};
 use runtime::{Msg, direct_println, ipc, kernel, kip, schedule};
 
+use crate::crowd;
 use crate::marks::{self, READY, Role, exchange};
 use crate::memory::block;
 use crate::partner::{
@@ -31,10 +32,11 @@ const LABEL: u64 = 1;
 const TAKEN: usize = 16;
 const PAUSE_US: u64 = 500;
 /// Most processors.
-const MOST: usize = 8;
+pub(crate) const MOST: usize = 8;
 
 /// Short messages on all processors at once: phase 1. Then between two of them: phase 2. A word
 /// that two of them write: phase 3. Messages without the kernel: phase 4. Then pages are taken back: phases 5 and 6.
+/// And a handler beside a crowd ([`crowd`]): phases 7 and 8.
 pub fn run() -> Result<()> {
     let processors = (kip::get().word(offset::PROCESSOR_INFO) & 0xFFFF) as u32 + 1;
     direct_println!("note processors: {processors}");
@@ -47,7 +49,8 @@ pub fn run() -> Result<()> {
         (0..2).for_each(|_| marks::phase());
     }
     talk_apart(processors)?;
-    take_back(processors)
+    take_back(processors)?;
+    crowd::run(processors)
 }
 
 /// Of these, what the gate watches: phases 1 and 3.
@@ -183,7 +186,7 @@ fn say_why(processors: u32, until: &str) {
     }
 }
 
-fn move_to(partner: &Partner, number: u32) -> Result<()> {
+pub(crate) fn move_to(partner: &Partner, number: u32) -> Result<()> {
     if number == 0 { Ok(()) } else { schedule::set_processor(partner.id, number).map_err(why) }
 }
 

@@ -3,7 +3,7 @@
 // Arguments: out=FILE (required); user=LOW-HIGH, addresses of the upper half that
 // are executed in user mode; vectors=LOW-HIGH, where the kernel's interrupt entries
 // are, exceptions first (twice: those of the first processor, those of the others); stands=LOW-HIGH, where a
-// visitor's processor stands still; resume=ADDRESS, where the kernel goes on with what it had put off; checker=LOW-HIGH (repeatable), code of the kernel's own checker; trace=N,
+// visitor's processor stands still; resume=ADDRESS, where the kernel goes on with what it had put off; kept=ADDRESS, where it keeps an interrupt for later; device=LOW-HIGH, the entries of devices' interrupts; checker=LOW-HIGH (repeatable), code of the kernel's own checker; trace=N,
 // the sample whose instructions are listed; stretch, to watch only how long interrupts are off and
 // how late their handlers are (quicker).
 //
@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "decode.h"
+#include "handler.h"
 #include "qemu.h"
 #include "set.h"
 #include "shared.h"
@@ -53,9 +54,9 @@ struct insn {
 
 static struct {
     FILE *out;
-    struct range user, vectors[VECTOR_TABLES], stands, checkers[MAX_CHECKERS];
+    struct range user, vectors[VECTOR_TABLES], stands, device, checkers[MAX_CHECKERS];
     unsigned checker_count, vector_tables;
-    uint64_t resume, window;
+    uint64_t resume, kept, window;
     int64_t trace;
     bool stretch_only;
 } options = { .trace = -1 };
@@ -102,8 +103,12 @@ static enum entry entry_at(uint64_t address)
 static void on_block(unsigned vcpu, void *userdata)
 {
     struct insn *insn = userdata;
+    if (inside(options.device, insn->address - moved))
+        handler_waits(vcpu, clocks[vcpu]);
     if (insn->address - moved == options.resume)
         stretch_chosen(vcpu, insn->address);
+    if (insn->address - moved == options.kept)
+        stretch_kept(vcpu);
     stretch_block(vcpu, insn->block, insn->mode == USER, entry_at(insn->address));
     if (insn->checker)
         stretch_excuse(vcpu);
@@ -263,7 +268,9 @@ static void on_memory(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addres
 static void on_mark(unsigned vcpu, void *userdata)
 {
     struct insn *insn = userdata;
-    if (insn->role == ROLE_BEGIN) {
+    if (insn->role == ROLE_HANDLER) {
+        handler_runs(vcpu, clocks[vcpu], phase, &samples, options.out);
+    } else if (insn->role == ROLE_BEGIN) {
         begin_sample(&at_hand[vcpu], vcpu, insn->address);
     } else if (insn->role == ROLE_END) {
         end_sample(&at_hand[vcpu], vcpu);
@@ -325,7 +332,7 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
             qemu_plugin_register_vcpu_insn_exec_cb(at, on_step, CB_NO_REGS, NULL);
         if (options.stretch_only)
             continue;
-        bool mark = insn->role == ROLE_BEGIN || insn->role == ROLE_END || insn->role == ROLE_PHASE;
+        bool mark = insn->role == ROLE_BEGIN || insn->role == ROLE_END || insn->role == ROLE_PHASE || insn->role == ROLE_HANDLER;
         qemu_plugin_register_vcpu_insn_exec_cb(at, mark ? on_mark : on_instruction, CB_NO_REGS, insn);
         qemu_plugin_register_vcpu_mem_cb(at, on_memory, CB_NO_REGS, MEM_RW, insn);
     }
@@ -359,9 +366,9 @@ static bool read_option(const char *word)
         options.checker_count++;
         return true;
     }
-    if (sscanf(word, "resume=%" SCNx64, &options.resume) == 1)
-        return true;
-    if (sscanf(word, "window=%" SCNx64, &options.window) == 1)
+    if (sscanf(word, "resume=%" SCNx64, &options.resume) == 1 || sscanf(word, "kept=%" SCNx64, &options.kept) == 1
+        || sscanf(word, "window=%" SCNx64, &options.window) == 1
+        || sscanf(word, "device=%" SCNx64 "-%" SCNx64, &options.device.low, &options.device.high) == 2)
         return true;
     if (sscanf(word, "trace=%" SCNd64, &options.trace) == 1)
         return true;

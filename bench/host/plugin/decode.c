@@ -7,7 +7,7 @@
 // A mark is the long no-operation `nop dword ptr [rax + rax + disp32]` with a
 // displacement that no compiler emits: it does nothing, at any privilege level.
 static const uint8_t MARK[7] = { 0x0F, 0x1F, 0x84, 0x00, 'B', 'T', 'N' };
-enum { MARK_SIZE = 8, MARK_BEGIN = 1, MARK_END = 2, MARK_PHASE = 3 };
+enum { MARK_SIZE = 8, MARK_BEGIN = 1, MARK_END = 2, MARK_PHASE = 3, MARK_HANDLER = 4 };
 
 struct parts {
     bool lock, operand_size, rep;
@@ -108,6 +108,7 @@ enum role decode_role(const uint8_t *bytes, size_t size)
         case MARK_BEGIN: return ROLE_BEGIN;
         case MARK_END: return ROLE_END;
         case MARK_PHASE: return ROLE_PHASE;
+        case MARK_HANDLER: return ROLE_HANDLER;
         default: return ROLE_PLAIN;
         }
     static const uint8_t pause[] = { 0xF3, 0x90 };

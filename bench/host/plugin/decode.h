@@ -28,7 +28,7 @@ enum cost {
       "locked", "xsave", "serialising", "io", "hlt" }
 
 // What else matters: marks in the measured program, changes of the interrupt flag, rounds of a loop that waits.
-enum role { ROLE_PLAIN, ROLE_BEGIN, ROLE_END, ROLE_PHASE, ROLE_STI, ROLE_CLI, ROLE_RETURN, ROLE_PAUSE };
+enum role { ROLE_PLAIN, ROLE_BEGIN, ROLE_END, ROLE_PHASE, ROLE_HANDLER, ROLE_STI, ROLE_CLI, ROLE_RETURN, ROLE_PAUSE };
 
 enum cost decode_cost(const uint8_t *bytes, size_t size);
 enum role decode_role(const uint8_t *bytes, size_t size);

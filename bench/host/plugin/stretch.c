@@ -27,7 +27,7 @@ struct longest {
 
 static struct processor {
     bool watched, was_user, stands;
-    uint64_t longest_excused, in_sample, pause, paused;
+    uint64_t longest_excused, in_sample, pause, paused, interrupted;
     struct now now[WATCHES];
     struct longest longest[WATCHES];
 } all[PROCESSORS];
@@ -150,6 +150,15 @@ void stretch_chosen(unsigned vcpu, uint64_t address)
     left_by(vcpu, address);
 }
 
+void stretch_kept(unsigned vcpu)
+{
+    struct now *late = &all[vcpu].now[LATE];
+    if (late->is && late->since == all[vcpu].interrupted) {
+        late->is = false;
+        book(vcpu, LATE);
+    }
+}
+
 void stretch_halt(unsigned vcpu, uint64_t address)
 {
     end(vcpu, LATE, address);
@@ -190,8 +199,10 @@ void stretch_block(unsigned vcpu, struct block *block, bool user, enum entry ent
     // The same tells that the kernel was left for a user instruction that had to fault.
     if (entry == EXCEPTION)
         end(vcpu, LATE, block->address);
-    if (entry == INTERRUPT)
+    if (entry == INTERRUPT) {
+        all[vcpu].interrupted = executed[vcpu];
         begin(vcpu, LATE, block->address);
+    }
     all[vcpu].was_user = false;
     pass(vcpu, OFF, block);
     pass(vcpu, LATE, block);

@@ -5,7 +5,8 @@
 // with the next user instruction, STI, or an IRET in the kernel.
 // Late: from an interrupt's entry, which may only note it, until the kernel is left,
 // for its handler or for somebody who is more urgent, or goes on for the latter with
-// an operation that it had put off, or has nothing to do (HLT).
+// an operation that it had put off, or has nothing to do (HLT). One that is kept until the handler
+// has acknowledged the one before keeps nobody waiting.
 // Nothing is watched before the kernel has returned to user mode for the first time, on another processor
 // from an interrupt: that is booting.
 //
@@ -47,6 +48,8 @@ void stretch_on(unsigned vcpu, uint64_t address);
 // At `address` somebody has been chosen to run, in the kernel: to go on with what had been
 // put off, or nobody (hlt).
 void stretch_chosen(unsigned vcpu, uint64_t address);
+// The interrupt that entered last is kept.
+void stretch_kept(unsigned vcpu);
 void stretch_halt(unsigned vcpu, uint64_t address);
 void stretch_watch(unsigned vcpu);
 // A PAUSE at `address` in the kernel is about to run, where a visitor's processor stands still or not.

@@ -19,9 +19,9 @@ mod standstill;
 
 use abi::inspect::Back;
 
-use crate::arch::{clock, cpu, preemption};
+use crate::arch::{clock, cpu};
 use crate::between::berth::{Call, OtherSide};
-use crate::sched::leaving::{look_soon, wants_to_leave};
+use crate::sched::leaving::{self, Owes, look_soon, wants_to_leave};
 use crate::sched::{pick, slice};
 use crate::thread::tcb::Resume;
 use crate::thread::{TcbRef, rendezvous};
@@ -76,9 +76,11 @@ pub fn leave(mut next: TcbRef) -> TcbRef {
             break;
         }
         send(next);
-        // Users decide how many such threads there are.
-        preemption::let_in();
         next = pick();
+        // Users decide how many such threads there are.
+        if leaving::something_else_is_due() {
+            break;
+        }
     }
     next
 }
@@ -89,7 +91,10 @@ pub fn left(before: TcbRef) {
     if leaves(before) {
         send(before);
     }
-    advance_all();
+    // If a look is owed, whoever runs now goes first.
+    if cpu().scheduler.owes.get() == Owes::Nothing {
+        advance_all();
+    }
 }
 
 /// Queues `thread`, which [`leaves`], for its processor.
@@ -118,11 +123,14 @@ fn set_out(thread: TcbRef) {
     rendezvous::set_away(thread);
 }
 
-/// Lets the most urgent thread of each queue go, where there is room or somebody less urgent.
+/// Lets the most urgent thread of each queue go, where there is room or somebody less urgent. If something else is
+/// noted meanwhile, a look goes on.
 pub fn advance_all() {
     for (number, other) in cpu().scheduler.wanted.all() {
         advance(number, other);
-        preemption::let_in();
+        if leaving::look_waits() {
+            return look_soon();
+        }
     }
 }
 

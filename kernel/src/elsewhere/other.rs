@@ -135,6 +135,16 @@ impl Other {
         make_ready(thread);
     }
 
+    /// The highest priority that anybody who is there can have.
+    #[must_use]
+    pub fn most(&self) -> u8 {
+        let Some(guest) = self.guest.get() else { return 0 };
+        if self.party.hides() {
+            return guest.space().map_or(u8::MAX, |space| space.ceilings().priority);
+        }
+        self.party.most().unwrap_or(guest.priority.get())
+    }
+
     /// Who waits for the processor.
     #[inline(always)]
     #[must_use]

@@ -83,6 +83,11 @@ impl Party {
         self.members().map(|(_, member)| member.priority.get()).min()
     }
 
+    /// The highest.
+    pub(super) fn most(&self) -> Option<u8> {
+        self.members().map(|(_, member)| member.priority.get()).max()
+    }
+
     /// Whether somebody with a seat may come to processor `number` with `guest`. Whomever it has
     /// called last has one.
     fn has_company(&self, guest: TcbRef, number: u32) -> bool {

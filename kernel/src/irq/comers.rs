@@ -3,54 +3,79 @@
 
 use abi::inspect::Back;
 
-use super::quick;
-use crate::arch::cpu;
+use super::{ahead, quick};
 use crate::arch::preemption::{self, Pace};
+use crate::arch::{clock, cpu};
 use crate::elsewhere::{
     Other, advance, advance_all, call_back, charge, go_on, least, leaves, out_of_time, requeue,
     send, visits, wants_nothing_here,
 };
 use crate::ipc::wait;
+use crate::sched::leaving::{LINE, Owes, look_soon, look_waits};
 use crate::thread;
 use crate::thread::TcbRef;
 use crate::thread::tcb::Resume;
 
-/// Looks who has come back, and lets others go.
+/// Looks who has come back, and lets others go. Whatever else is noted meanwhile is handled first, behind one of them at
+/// least; the rest stays noted then.
 pub fn look() {
-    let scheduler = &cpu().scheduler;
-    let leaving = &scheduler.leaving;
-    for id in leaving.take_all() {
-        if let Some(thread) = thread::lookup(id) {
-            look_at(thread);
-            preemption::let_in();
-        }
-    }
-    if leaving.has_missed() {
-        search();
-    }
-    if !leaving.is_empty() {
-        scheduler.wakeup.look_again();
-    }
+    let (scheduler, noted) = (&cpu().scheduler, &cpu().pending_lines);
+    noted.set(noted.get() & !(1 << LINE));
     if !scheduler.stopped.is_empty() {
         let _ = go_on();
     }
+    if !all_leave() || !all_come() {
+        return look_soon();
+    }
+    if scheduler.owes.get() != Owes::Nothing {
+        charge_all();
+    }
+    advance_all();
+    scheduler.owes.set(Owes::Nothing);
+}
+
+/// Those who have become ready leave; whether all of them have been looked at.
+fn all_leave() -> bool {
+    let leaving = &cpu().scheduler.leaving;
+    let mut ids = leaving.take_all();
+    while let Some(id) = ids.next() {
+        if let Some(thread) = thread::lookup(id) {
+            look_at(thread);
+            if look_waits() {
+                ids.for_each(|id| leaving.add(id));
+                return false;
+            }
+        }
+    }
+    let has_searched = !leaving.has_missed() || search();
+    if !leaving.is_empty() {
+        cpu().scheduler.wakeup.look_again();
+    }
+    has_searched
+}
+
+/// Those who have come back are here; whether all of them are.
+fn all_come() -> bool {
     for (number, other) in cpu().guests.all() {
         if let Some(thread) = other.guest()
             && visits::berth(number).fetch()
-            && let Some(handler) = quick::has_come(number, other, thread)
         {
-            requeue(handler);
+            if let Some(handler) = quick::has_come(number, other, thread) {
+                requeue(handler);
+            }
+            if look_waits() {
+                return false;
+            }
         }
-        preemption::let_in();
     }
-    advance_all();
+    true
 }
 
 /// More have become ready than could be remembered: as many of them as can be now are, for the next tick. They are
-/// queued here.
+/// queued here. Whether all could be looked at.
 #[cold]
 #[inline(never)]
-fn search() {
+fn search() -> bool {
     let scheduler = &cpu().scheduler;
     scheduler.leaving.begin_search();
     let mut pace = Pace::default();
@@ -58,9 +83,14 @@ fn search() {
         // Of rings with few members none lets interrupts in by itself.
         pace.round();
         if wants_nothing_here(thread) && !scheduler.leaving.has_room_for(thread.id.get()) {
-            return;
+            return true;
+        }
+        if preemption::is_due() && look_waits() {
+            scheduler.leaving.miss();
+            return false;
         }
     }
+    true
 }
 
 /// `thread` leaves, or is looked at again later. If that cannot be remembered it waits for its processor.
@@ -84,10 +114,37 @@ fn look_at(thread: TcbRef) {
     }
 }
 
-/// The first processor's tick, while anybody is elsewhere.
+/// Whether a tick looks at other processors.
+#[inline(always)] // a part of it
+pub fn has_work() -> bool {
+    let scheduler = &cpu().scheduler;
+    let is_noted = cpu().pending_lines.get() & 1 << LINE != 0;
+    !cpu().guests.is_empty()
+        || !scheduler.wanted.is_empty()
+        || !scheduler.leaving.is_empty()
+        || scheduler.owes.get() != Owes::Nothing
+        || is_noted
+}
+
+/// The first processor's tick while `running` has it, if anybody is elsewhere or would go there. It may be owed until the next
+/// one, which does it, whoever would go first.
 #[inline(never)]
-pub fn tick(now_us: u64) {
+pub fn tick(running: TcbRef) {
+    let scheduler = &cpu().scheduler;
+    let is_late = scheduler.owes.get() != Owes::Nothing;
+    if !is_late && ahead::goes_first(running) {
+        return;
+    }
+    scheduler.owes.set(if is_late { Owes::WholeLook } else { Owes::Look });
     look();
+    if !cpu().guests.is_empty() || !scheduler.wanted.is_empty() {
+        scheduler.wakeup.look_again();
+    }
+}
+
+/// Those who are elsewhere are charged for their time, which may end their slices.
+fn charge_all() {
+    let now_us = clock::now_us();
     for (number, other) in cpu().guests.all() {
         let Some(thread) = other.guest() else { continue };
         if charge(other, thread, now_us) {
@@ -98,9 +155,6 @@ pub fn tick(now_us: u64) {
         }
         advance(number, other);
         preemption::let_in();
-    }
-    if !cpu().guests.is_empty() {
-        cpu().scheduler.wakeup.look_again();
     }
 }
 

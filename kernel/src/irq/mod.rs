@@ -6,6 +6,7 @@
 //! The timer's interrupt is a [`tick`], which [`wake`]s whose time has come; another processor's says that somebody
 //! comes back ([`comers`], [`watch`], [`quick`]).
 
+pub mod ahead;
 pub mod comers;
 pub mod quick;
 pub mod tick;
@@ -51,22 +52,30 @@ fn handle(running: TcbRef, line: u32) -> TcbRef {
 pub fn handle_pending(running: TcbRef) -> TcbRef {
     // The stretch that led here may have been as long as one may be: what came since is handled, too.
     preemption::let_in();
-    let lines = cpu().pending_lines.replace(0);
-    if lines & 1 << leaving::LINE != 0 {
-        comers::look();
-    }
+    // Whoever looks clears that bit.
+    let lines = cpu().pending_lines.get();
+    cpu().pending_lines.set(lines & 1 << leaving::LINE);
     let mut devices = lines & !(1 << TIMER_LINE | 1 << leaving::LINE);
     while devices != 0 {
         deliver(devices.trailing_zeros());
         devices &= devices - 1;
     }
-    let ticks = lines & 1 << TIMER_LINE != 0;
-    let next = if ticks { tick::noted(running) } else { slice::after_interrupt(running) };
+    let is_to_look = lines & 1 << leaving::LINE != 0;
+    let next = if lines & 1 << TIMER_LINE != 0 {
+        if is_to_look {
+            cpu().scheduler.wakeup.look_again();
+        }
+        tick::noted(running)
+    } else {
+        if is_to_look && !ahead::goes_first(running) {
+            comers::look();
+        }
+        slice::after_interrupt(running)
+    };
     if !next.is_ready() {
         return sched::pick();
     }
-    let has_looked = lines & 1 << leaving::LINE != 0;
-    if has_looked && next == running { watch::behind_who_came(next) } else { next }
+    if is_to_look && next == running { watch::behind_who_came(next) } else { next }
 }
 
 /// Sends the message of `line` (already masked) to its handler, if it has one.

@@ -32,7 +32,7 @@ fn ticked(running: TcbRef, most: u32) -> TcbRef {
     let now_us = clock::now_us();
     scheduler.ticked_us.set(now_us);
     if scheduler.wakeup.is_due(now_us) {
-        wake_up(now_us, most);
+        wake_up(running, now_us, most);
     }
     match charge(running, now_us) {
         None => after_interrupt(running),
@@ -40,15 +40,15 @@ fn ticked(running: TcbRef, most: u32) -> TcbRef {
     }
 }
 
-/// Something is to be done that is not in every tick: threads whose time has come, and a
+/// Something is to be done that is not in every tick: threads whose time has come, who run elsewhere, and a
 /// sweep that is under way, which asks for the next tick again.
 #[inline(never)]
-fn wake_up(now_us: u64, most: u32) {
+fn wake_up(running: TcbRef, now_us: u64, most: u32) {
     early::tick_again();
     cpu().scheduler.wakeup.tick_looks();
     wake::expire(now_us, most);
-    if !cpu().guests.is_empty() || !cpu().scheduler.leaving.is_empty() {
-        comers::tick(now_us);
+    if comers::has_work() {
+        comers::tick(running);
     }
     if registry().sweep.is_under_way() {
         sweep::tick();

@@ -5,7 +5,7 @@ use core::cell::Cell;
 
 use abi::ThreadId;
 
-use crate::arch::cpu;
+use crate::arch::{cpu, preemption};
 use crate::thread::TcbRef;
 
 /// The line that stands for "look at the other processors": no device has it, for on the 8259s
@@ -22,6 +22,35 @@ pub fn wants_to_leave(thread: TcbRef) {
 pub fn look_soon() {
     let lines = &cpu().pending_lines;
     lines.set(lines.get() | 1 << LINE);
+}
+
+/// Whether nothing but that look is noted.
+#[must_use]
+pub fn is_all() -> bool {
+    cpu().pending_lines.get() == 1 << LINE
+}
+
+/// Lets interrupts in; whether anything is noted now but that look: who is made ready by it may have to run first.
+#[must_use]
+pub fn something_else_is_due() -> bool {
+    preemption::let_in();
+    cpu().pending_lines.get() & !(1 << LINE) != 0
+}
+
+/// The same; whether a look waits for what is noted.
+#[must_use]
+pub fn look_waits() -> bool {
+    something_else_is_due() && cpu().scheduler.owes.get() != Owes::WholeLook
+}
+
+/// What the first processor does for others when somebody has run who goes first (`irq::ahead`).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Owes {
+    Nothing,
+    /// A look, with what a tick does.
+    Look,
+    /// The same, and nobody goes first any more.
+    WholeLook,
 }
 
 /// How many threads are remembered that may leave before somebody picks them.
@@ -97,15 +126,20 @@ impl Leaving {
         self.ids.iter().take(self.count.replace(0)).map(Cell::get)
     }
 
+    /// There are more than are remembered.
+    pub fn miss(&self) {
+        self.missed.set(true);
+    }
+
     /// Whether there is nobody.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.count.get() == 0
+        self.count.get() == 0 && !self.missed.get()
     }
 
     /// Whether there is nobody but the thread `id`.
     pub fn is_only(&self, id: ThreadId) -> bool {
-        self.count.get() == 1 && self.ids[0].get() == id
+        self.count.get() == 1 && !self.missed.get() && self.ids[0].get() == id
     }
 
     /// Forgets all of them.

@@ -27,7 +27,7 @@ use crate::techniques;
 use crate::thread::rendezvous::{self, Busy};
 use crate::thread::tcb::Resume;
 use crate::thread::{TcbRef, close_fast_path, current};
-use leaving::Leaving;
+use leaving::{Leaving, Owes};
 use ready::ReadyQueue;
 use wakeup::WakeupLists;
 
@@ -72,6 +72,8 @@ pub struct Scheduler {
     pub wanted: Processors,
     /// Threads that have become ready and may go on elsewhere.
     pub leaving: Leaving,
+    /// What is done for other processors when somebody has run who goes first.
+    pub owes: Cell<Owes>,
     /// Somebody has gone elsewhere, for whom who idles looks for a while; or a sweep is under way.
     pub watches: Cell<bool>,
     /// Threads that wait for a time.
@@ -102,6 +104,7 @@ impl Scheduler {
             quiet: Cell::new(None),
             wanted: Processors::new(),
             leaving: Leaving::new(),
+            owes: Cell::new(Owes::Nothing),
             watches: Cell::new(false),
         }
     }

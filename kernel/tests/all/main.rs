@@ -11,6 +11,7 @@ mod ceilings;
 mod checker;
 mod crossed;
 mod crossing;
+mod crowds;
 mod early;
 mod elsewhere;
 mod errands;

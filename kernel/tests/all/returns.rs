@@ -38,14 +38,7 @@ fn world() -> World {
 
 /// The way out of the kernel, for `next`.
 fn leave(mut next: TcbRef) -> TcbRef {
-    if cpu().pending_lines.get() != 0 {
-        next = elsewhere::go_back(next).unwrap_or(next);
-        if cpu().pending_lines.get() != 0 {
-            sched::requeue(next);
-            next = resume::interrupted(next);
-        }
-    }
-    next = elsewhere::leave(next);
+    next = elsewhere::leave(resume::way_out(next));
     set_current(next);
     next
 }

@@ -55,7 +55,7 @@ fn who_runs_there_owns_no_slice_here() {
     assert!(accept(1).is_some());
     assert!(talk(world.two.id.get(), world.two.id.get()));
     world.one.slice_left_us.set(0);
-    comers::tick(0);
+    comers::tick(world.root);
     assert!(world.two.is_away() && world.two.ready.are_linked(), "it waits for its turn there");
     sound();
     cpu().scheduler.slice_left_us.set(0);

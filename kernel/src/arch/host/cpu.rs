@@ -1,6 +1,6 @@
 //! The processor's state on the host: each test thread is a machine.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use crate::arch::line::Line;
 use crate::between::set::Processors;
@@ -16,6 +16,8 @@ pub struct Cpu {
     pub pending_lines: Cell<u64>,
     /// A line, and how many windows pass by until it interrupts.
     pub interrupt: Cell<Option<(u32, u32)>>,
+    /// What happens in each window beside that.
+    pub in_windows: RefCell<Option<Box<dyn Fn()>>>,
     pub entries: Cell<u64>,
     pub guests: Processors,
     pub look_first: Cell<bool>,
@@ -26,6 +28,7 @@ thread_local! {
     static CPU: &'static Cpu = Box::leak(Box::new(Cpu {
         pending_lines: Cell::new(0),
         interrupt: Cell::new(None),
+        in_windows: RefCell::new(None),
         entries: Cell::new(0),
         guests: Processors::new(),
         look_first: Cell::new(false),
@@ -48,6 +51,11 @@ pub fn interrupt_pending() -> bool {
         cpu.interrupt.set(if comes { None } else { Some((windows - 1, line)) });
         cpu.pending_lines.set(cpu.pending_lines.get() | u64::from(comes) << line);
     }
+    let happens = cpu.in_windows.take();
+    if let Some(happens) = &happens {
+        happens();
+    }
+    cpu.in_windows.replace(happens);
     interrupt_noted()
 }
 

@@ -144,13 +144,21 @@ pub fn accept(number: u8) -> bool {
             apic::order();
         } else if line.latch.come() == Came::Again {
             is_due = false;
-            if line.kind.get() == Hold::Edge {
-                line.entry.get().mask();
-            }
+            keep_back(line);
         }
     }
     apic::end();
     is_due
+}
+
+/// What `line`, which signals by edges, has signalled before its handler has acknowledged the last one is due then. (The
+/// instrument knows this function: nobody waits for such an interrupt.)
+#[cold]
+#[inline(never)]
+fn keep_back(line: &Line) {
+    if line.kind.get() == Hold::Edge {
+        line.entry.get().mask();
+    }
 }
 
 /// Takes an interrupt of line `number` from the 8259s; a device's line is masked. False if it

@@ -6,7 +6,8 @@ use kernel::between::berth::OtherSide;
 use kernel::elsewhere;
 use kernel::elsewhere::visits::{self, accept, berth, runs};
 use kernel::ipc::wait;
-use kernel::irq::watch;
+use kernel::irq::{comers, watch};
+use kernel::sched::leaving::Owes;
 use kernel::thread::rendezvous;
 use kernel::thread::tcb::Resume;
 use kernel::thread::{TcbRef, current, lookup, set_current};
@@ -44,14 +45,7 @@ impl Stage {
     }
 
     fn change_to(&self, next: &mut TcbRef) -> bool {
-        let mut wanted = *next;
-        if cpu().pending_lines.get() != 0 {
-            wanted = elsewhere::go_back(wanted).unwrap_or(wanted);
-            if cpu().pending_lines.get() != 0 {
-                sched::requeue(wanted);
-                wanted = resume::interrupted(wanted);
-            }
-        }
+        let wanted = resume::way_out(*next);
         *next = elsewhere::leave(wanted);
         let before = current();
         if *next != before {
@@ -78,8 +72,15 @@ impl Stage {
     pub(super) fn give_processor(&self, thread: TcbRef) -> bool {
         if current() != thread {
             sched::requeue(self.interrupted());
-            sched::grant_slice(thread);
-            self.leave_kernel(thread);
+            // It is not more urgent, maybe, than who goes before a look that is owed: a tick has come meanwhile.
+            if cpu().scheduler.owes.get() != Owes::Nothing {
+                cpu().scheduler.owes.set(Owes::WholeLook);
+                comers::look();
+            }
+            // It may have left.
+            let next = if thread.is_ready() { thread } else { sched::pick() };
+            sched::grant_slice(next);
+            self.leave_kernel(next);
         }
         current() == thread
     }

@@ -50,6 +50,7 @@ pub fn move_there(threads: &[TcbRef]) {
 
 /// The first processor has nothing to do.
 pub fn idle() {
+    sched::requeue(current());
     set_current(cpu().scheduler.idle.get().expect("there is one"));
 }
 
@@ -77,7 +78,7 @@ pub fn turn_of(thread: TcbRef) {
             return;
         }
         other(1).and_then(Other::guest).expect("somebody is there").slice_left_us.set(0);
-        comers::tick(clock::now_us());
+        comers::tick(current());
     }
     panic!("{thread:?} never has its turn: it is {:?}", rendezvous::peek(thread));
 }

@@ -21,11 +21,13 @@ use read::{check, join};
 pub use read::{longest_of, pairs};
 
 /// Sources of the plugin, under `bench/host/plugin`.
-const SOURCES: [&str; 4] = ["count.c", "decode.c", "shared.c", "stretch.c"];
+const SOURCES: [&str; 5] = ["count.c", "decode.c", "handler.c", "shared.c", "stretch.c"];
 /// Sources of the tally.
 const TALLY: [&str; 2] = ["tally.c", "decode.c"];
 /// Entries of the kernel's vector table and bytes of each (kernel/src/arch/x86_64/entry/entry.S, vectors.rs).
 const VECTORS_BYTES: u64 = 128 * 16;
+/// Those of devices' interrupts, without the timer's.
+const DEVICES: Range<u64> = 49 * 16..112 * 16;
 /// Bytes of the kernel's pages that are executed in user mode.
 const STUBS_BYTES: u64 = 0x2000;
 /// Parts of the mangled names of the functions of the kernel's own checker (`kernel::check`, `kernel::mem::check`), and how
@@ -36,6 +38,8 @@ const MAX_CHECKERS: usize = 64;
 const STANDS: &str = "8visitors11stand_still";
 /// Part of the mangled name of where the kernel goes on with what it had put off.
 const RESUME: &str = "5entry6switch6resume";
+/// Part of the mangled name of where an interrupt is kept until its handler has acknowledged the one before.
+const KEPT: &str = "5lines9keep_back";
 /// The line that a measured program closes with.
 const CLOSING_LINE: &str = "bench done";
 
@@ -202,11 +206,14 @@ impl Instrument {
         let stands = ranges(kernel, &[STANDS])?;
         let stands: String =
             stands.iter().take(1).map(|(low, high)| format!(",stands={low:x}-{high:x}")).collect();
-        let (resume, window) = (named(kernel, RESUME)?, symbol(kernel, "baton_window")?);
+        let (resume, kept) = (named(kernel, RESUME)?, named(kernel, KEPT)?);
+        let window = symbol(kernel, "baton_window")?;
+        let vectors_at = symbol(kernel, "baton_vectors")?;
+        let (device, device_end) = (vectors_at + DEVICES.start, vectors_at + DEVICES.end);
         let checkers: String =
             checkers.iter().map(|(low, high)| format!(",checker={low:x}-{high:x}")).collect();
         Ok(format!(
-            "{},out={},user={:x}-{:x}{vectors}{stands},resume={resume:x},window={window:x}{checkers}{extra}",
+            "{},out={},user={:x}-{:x}{vectors}{stands},resume={resume:x},kept={kept:x},device={device:x}-{device_end:x},window={window:x}{checkers}{extra}",
             self.plugin.display(),
             out.display(),
             stubs.start,

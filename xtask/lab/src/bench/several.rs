@@ -10,7 +10,8 @@ use object::{Object, ObjectSymbol};
 use super::instrument::{Measured, Sample, count};
 use super::row::Row;
 use super::smp::{
-    INDEPENDENT, TAKEN, TAKEN_EVERYWHERE, cheapest, exchanges, phase, samples_of, total,
+    HANDLED, HANDLED_IN_A_CROWD, INDEPENDENT, TAKEN, TAKEN_EVERYWHERE, cheapest, exchanges, phase,
+    samples_of, total,
 };
 
 /// Instructions of a processor for which its messages are counted.
@@ -47,8 +48,27 @@ pub fn rows(runs: &[Run<'_>]) -> Vec<Row> {
     let mut rows: Vec<Row> = runs.iter().flat_map(pairs).collect();
     rows.extend(runs.iter().filter_map(|run| unmap_local(run, alone)));
     rows.extend(runs.iter().filter_map(invalidation));
+    rows.extend(runs.iter().filter_map(handler));
     rows.extend(runs.iter().filter_map(memory));
     rows
+}
+
+/// What is executed at most from a device's interrupt to the first instruction of its handler, the most urgent thread, while
+/// a crowd calls the kernel from the other processors.
+fn handler(&(processors, measured): &Run<'_>) -> Option<Row> {
+    let taken = |which| -> Vec<u64> {
+        let mut taken: Vec<u64> = phase(measured, which).map(|it| count(it, "kernel")).collect();
+        taken.sort_unstable();
+        taken
+    };
+    let (alone, crowded) = (taken(HANDLED), taken(HANDLED_IN_A_CROWD));
+    let row = Row::baton("smp", "smp/handler", *crowded.last()? as f64);
+    Some(
+        row.with("processors", processors)
+            .with("in_the_middle", crowded[crowded.len() / 2].to_string())
+            .with("without_a_crowd", alone.last()?.to_string())
+            .with("samples", crowded.len().to_string()),
+    )
 }
 
 /// What a short message takes where it takes most, and how many of them all processors together

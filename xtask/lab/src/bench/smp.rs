@@ -20,6 +20,10 @@ const LOCAL: u64 = 4;
 pub(super) const TAKEN: u64 = 5;
 /// See [`INDEPENDENT`]: somebody of it is on each other processor.
 pub(super) const TAKEN_EVERYWHERE: u64 = 6;
+/// See [`INDEPENDENT`]: a handler's interrupts come while somebody computes.
+pub(super) const HANDLED: u64 = 7;
+/// See [`INDEPENDENT`]: and a crowd calls from the other processors.
+pub(super) const HANDLED_IN_A_CROWD: u64 = 8;
 /// What an exchange between processors takes.
 const CROSSING_ROW: &str = "smp/cross-processor-roundtrip";
 /// The rows of one sample, and their phases.

@@ -14,7 +14,7 @@ use crate::thread::LinkagesRef;
 use crate::thread::rendezvous::{Busy, busy_word, set_busy};
 
 /// How many there can be.
-const MOST: usize = 4;
+const MOST: usize = 8;
 /// The vector of the interrupt by which a processor is told to look.
 pub const INTERRUPT: u64 = TrapFrame::HELLO;
 

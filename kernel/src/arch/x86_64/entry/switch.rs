@@ -15,7 +15,7 @@ use crate::arch::x86_64::{mitigations, xsave};
 use crate::elsewhere;
 use crate::ipc::wait;
 use crate::local;
-use crate::{resume, sched};
+use crate::resume;
 
 /// Makes `next` the current thread; how it resumes is for the assembly to carry out
 /// (`thread::tcb::Resume`, `armed::Leaves`).
@@ -48,13 +48,7 @@ fn activate_unusually(mut next: TcbRef) -> u64 {
 /// that somebody gets for that is filled in windows, and nobody behind this handles what they note.
 #[inline(always)] // a part of it
 fn change_to(next: &mut TcbRef) -> bool {
-    let mut wanted = *next;
-    if cpu().pending_lines.get() != 0 {
-        wanted = elsewhere::go_back(wanted).unwrap_or(wanted);
-        if preemption::is_due() {
-            wanted = after_interrupts(wanted);
-        }
-    }
+    let wanted = resume::way_out(*next);
     *next = elsewhere::leave(wanted);
     let before = current();
     if *next != before {
@@ -101,13 +95,6 @@ fn enter(next: TcbRef) {
 #[inline(always)]
 pub(super) fn gs_base(next: TcbRef) -> u64 {
     next.utcb.get().wrapping_add_signed(utcb::SELF as i64 * 8)
-}
-
-/// Interrupts came in windows of a long operation and are still to be handled.
-#[inline(never)]
-fn after_interrupts(next: TcbRef) -> TcbRef {
-    sched::requeue(next);
-    resume::interrupted(next)
 }
 
 /// What `from`, which uses vector registers and leaves the processor, wants of them back. An armed
