@@ -168,10 +168,12 @@ impl ReadyQueue {
     pub fn all(&self) -> impl Iterator<Item = TcbRef> {
         let words = self.occupied.iter().enumerate().rev();
         let priorities = words.flat_map(|(word, bits)| {
-            (0..64)
-                .rev()
-                .filter(move |bit| bits.get() >> bit & 1 != 0)
-                .map(move |bit| word * 64 + bit)
+            let mut left = bits.get();
+            core::iter::from_fn(move || {
+                let highest = left.checked_ilog2()?;
+                left &= !(1 << highest);
+                Some(word * 64 + highest as usize)
+            })
         });
         priorities.flat_map(|priority| self.rings[priority % PRIORITIES].iter())
     }
