@@ -132,6 +132,15 @@ pub fn set_priority(thread: ThreadId, priority: u8) -> Result<(), Refusal> {
     outcome(PARENT.set_priority(thread, priority))
 }
 
+/// Has a thread of this task run on processor `number`, as the interface page counts them ([`crate::kip::Kip::processors`]).
+///
+/// # Errors
+/// [`Refusal::NotAllowed`] if its description keeps the task where it is (no `processors = "all"`),
+/// [`Refusal::BadArgument`] if there is no such processor, [`Refusal::Unknown`] for threads of others.
+pub fn set_processor(thread: ThreadId, number: u32) -> Result<(), Refusal> {
+    outcome(PARENT.set_processor(thread, number))
+}
+
 /// Deletes a thread of this task; does not return if it is the caller.
 pub fn delete_thread(thread: ThreadId) {
     let _ = PARENT.delete_thread(thread);

@@ -31,12 +31,33 @@ extern "C" fn run(body: *mut Body) -> ! {
 /// Starts a thread that runs `body`, at this thread's priority.
 pub fn spawn(body: impl FnOnce() + Send + 'static) -> Result<ThreadId, root::Refusal> {
     let (thread, index) = root::create_thread()?;
-    let body: Box<Body> = Box::new(Box::new(body));
+    begin(thread, index, Box::new(body));
+    Ok(thread)
+}
+
+/// As [`spawn`], on processor `number` from its first instruction on.
+///
+/// # Errors
+/// What [`root::set_processor`] refuses; then there is no thread, and `body` is dropped.
+pub fn spawn_on(
+    number: u32,
+    body: impl FnOnce() + Send + 'static,
+) -> Result<ThreadId, root::Refusal> {
+    let (thread, index) = root::create_thread()?;
+    if let Err(why) = root::set_processor(thread, number) {
+        root::delete_thread(thread);
+        return Err(why);
+    }
+    begin(thread, index, Box::new(body));
+    Ok(thread)
+}
+
+/// Starts a thread that was made, with the stack of number `index`.
+fn begin(thread: ThreadId, index: u64, body: Body) {
     let top = layout::stack_top(index);
     let entry: extern "C" fn(*mut Body) -> ! = run;
-    let sp = put_start(top, Box::into_raw(body) as u64, entry as usize as u64);
+    let sp = put_start(top, Box::into_raw(Box::new(body)) as u64, entry as usize as u64);
     start(thread, sp);
-    Ok(thread)
 }
 
 /// Leaves argument and function on a new stack; returns its SP.

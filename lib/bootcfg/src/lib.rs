@@ -17,5 +17,5 @@ mod walk;
 
 pub use names::{DEFAULT_USES, Names, PROVIDES, USES};
 pub use ranges::{LIST, Ranges};
-pub use spec::{ARGS_BYTES, FRAMEBUFFER, Mistake, Screen, Spec, Trusted};
+pub use spec::{ALL, ARGS_BYTES, FRAMEBUFFER, Mistake, Screen, Spec, Trusted};
 pub use walk::{BadBootinfo, Kind, LINE_BYTES, Record, records};

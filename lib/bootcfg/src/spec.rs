@@ -10,6 +10,8 @@ pub const ARGS_BYTES: usize = 160;
 const PAGE: u64 = 4096;
 /// Among memory: the boot loader's framebuffer.
 pub const FRAMEBUFFER: &str = "framebuffer";
+/// Of processors: each that runs.
+pub const ALL: &str = "all";
 /// Most processors of a machine.
 const PROCESSORS: u64 = 64;
 
@@ -41,8 +43,10 @@ pub struct Spec {
     pub name: Name,
     /// Its threads' priority, 0 to 254.
     pub priority: u8,
-    /// The processor on which its threads run, from 0 on.
+    /// The processor on which its threads run, from 0 on; on which they begin, if they may be moved.
     pub processor: u32,
+    /// Whether its threads may be moved to any processor that runs.
+    pub everywhere: bool,
     /// Kernel memory, pages.
     pub quota: u64,
     /// Memory of its own (data, bss, heap, stacks), pages.
@@ -103,8 +107,8 @@ impl core::fmt::Display for Mistake<'_> {
             Self::NoValue(word) => write!(f, "`{word}` has no value; write {word}=..."),
             Self::Key(key) => write!(
                 f,
-                "there is no key `{key}`; the keys are priority, processor, quota, memory, pool, threads, slice, delay, irq, \
-                ports, mmio, trusted, console, provides, uses, start, restart, control, pager, args"
+                "there is no key `{key}`; the keys are priority, processor, processors, quota, memory, pool, threads, slice, delay, \
+                irq, ports, mmio, trusted, console, provides, uses, start, restart, control, pager, args"
             ),
             Self::Value(key, value) => {
                 write!(f, "{key} cannot be `{value}`; see docs/user-level.md for its form")
@@ -143,6 +147,7 @@ impl Spec {
             name: Name::new(name),
             priority: 100,
             processor: 0,
+            everywhere: false,
             quota: 128,
             memory: 4096,
             pool: None,
@@ -193,6 +198,7 @@ impl Spec {
             "processor" => {
                 number(value).filter(|n| *n < PROCESSORS).map(|n| self.processor = n as u32)
             }
+            "processors" => (value == ALL).then(|| self.everywhere = true),
             "quota" => number(value).map(|pages| self.quota = pages),
             "memory" => number(value).map(|pages| self.memory = pages),
             "pool" => number(value).filter(|n| *n > 0).map(|pages| self.pool = Some(pages)),
@@ -291,6 +297,7 @@ mod tests {
         let spec = Spec::parse("  boot/hello ").unwrap();
         assert_eq!(spec.name.as_str(), "hello");
         assert!(spec.start && !spec.restart && !spec.control && !spec.root_paged);
+        assert!(spec.processor == 0 && !spec.everywhere);
         assert_eq!((spec.priority, spec.quota, spec.memory, spec.pool), (100, 128, 4096, None));
         assert!(!spec.may_irq(0) && spec.ports.is_empty() && spec.mmio.is_empty());
         assert_eq!(spec.trusted, Trusted::default());
@@ -303,12 +310,12 @@ mod tests {
         let spec = Spec::parse(
             "serial priority=200 quota=0x40 memory=16 pool=8192 irq=4,8 ports=0x3F8+8,0x70+2 start=0 \
             restart=1 control=1 pager=root mmio=0xfed00000+0x1000,0xA0000+131072 \
-            trusted=console,dma threads=64 processor=63 slice=5000 delay=20 args=one two",
+            trusted=console,dma threads=64 processor=63 processors=all slice=5000 delay=20 args=one two",
         )
         .unwrap();
         assert_eq!((spec.priority, spec.quota, spec.memory), (200, 64, 16));
         assert_eq!(spec.pool, Some(8192));
-        assert_eq!(spec.processor, 63);
+        assert!(spec.processor == 63 && spec.everywhere);
         assert_eq!((spec.threads, spec.slice_us, spec.delay_us), (64, 5_000, 20));
         assert!(!spec.start && spec.restart && spec.control && spec.root_paged);
         assert!(spec.may_irq(4) && spec.may_irq(8) && !spec.may_irq(1));
@@ -351,6 +358,10 @@ mod tests {
             "a priority=x",
             "a processor=64",
             "a processor=-1",
+            "a processor=all",
+            "a processors=1",
+            "a processors=",
+            "a processors=ALL",
             "a start=yes",
             "a irq=1,2,3,4,5",
             "a ports=0xFFFF+2",

@@ -7,7 +7,7 @@ use interfaces::parent::{Block, DeleteThreadReply, LogReply, Made, Part, Picture
 use proto::root::State;
 use proto::{Name, Refusal, layout};
 use runtime::service::{Answer, Caller, Mappings, Room};
-use runtime::{Msg, clock, kernel, root as client, schedule};
+use runtime::{Msg, clock, kernel, kip, root as client, schedule};
 
 use crate::asked::Asked;
 use crate::faults::REPORT_BYTES;
@@ -64,6 +64,10 @@ impl Server for Asked<'_> {
         Ok(self.root.borrow().priority(self.slot, id, priority)?)
     }
 
+    fn set_processor(&self, _: Caller, id: ThreadId, number: u32) -> Result<(), Why> {
+        Ok(self.root.borrow().processor(self.slot, id, number)?)
+    }
+
     fn attach_interrupt(&self, from: Caller, line: u32) -> Result<(), Why> {
         Ok(self.root.borrow_mut().irq(self.slot, from, line)?)
     }
@@ -96,6 +100,19 @@ impl Root {
             return Err(Refusal::NotAllowed);
         }
         schedule::set_priority(thread, priority).map_err(|_| Refusal::BadArgument)
+    }
+
+    /// A task's thread runs on processor `number` from now on, if the task's may be everywhere; else it stays.
+    fn processor(&self, slot: usize, thread: ThreadId, number: u32) -> Result<(), Refusal> {
+        let task = self.task(slot).filter(|task| task.owns(slot, thread));
+        let spec = &task.ok_or(Refusal::Unknown)?.spec;
+        if !spec.everywhere && number != spec.processor {
+            return Err(Refusal::NotAllowed);
+        }
+        if number >= kip::get().processors() {
+            return Err(Refusal::BadArgument);
+        }
+        schedule::set_processor(thread, number).map_err(|_| Refusal::Kernel)
     }
 
     /// Interrupts of `line` become messages to `from`: to one thread, until it ends.

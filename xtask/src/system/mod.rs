@@ -338,6 +338,20 @@ file = "README.md"
     }
 
     #[test]
+    fn a_task_may_move_its_threads_if_its_description_says_so() {
+        let with = |text: &str| GOOD.replace("irqs = [4]", &format!("irqs = [4]\n{text}"));
+        let line = |text: &str| System::parse(&with(text), "x").unwrap().tasks[0].cmdline();
+        assert!(!line("processor = 3").contains("processors"));
+        assert!(
+            line("processors = \"all\"").starts_with("serial priority=200 processors=all irq=4 ")
+        );
+        let both = line("processors = \"all\"\nprocessor = 3");
+        assert!(both.starts_with("serial priority=200 processor=3 processors=all irq=4 "));
+        refused(&with("processors = \"two\""), "systems/x.toml:11: unknown variant `two`");
+        refused(&with("processors = 2"), "systems/x.toml:11: ");
+    }
+
+    #[test]
     fn devices_belong_to_one_task() {
         refused(
             &GOOD.replace("quota_pages = 32", "irqs = [3, 4]"),

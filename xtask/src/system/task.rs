@@ -35,8 +35,10 @@ pub struct Task {
     pub image: String,
     /// 0 (lowest) to 254; without it, what the root task gives.
     pub priority: Option<Spanned<u32>>,
-    /// The processor on which its threads run, from 0 on.
+    /// The processor on which its threads run, from 0 on; on which they begin, if they may be moved.
     pub processor: Option<Spanned<u32>>,
+    /// Where its threads may be moved; without it, nowhere.
+    pub processors: Option<Processors>,
     /// Kernel memory, pages.
     pub quota_pages: Option<u32>,
     /// Memory of its own (data, bss, heap, stacks), pages.
@@ -82,6 +84,14 @@ pub struct Task {
     pub pager: Option<Pager>,
     /// What the task itself reads.
     pub args: Option<Spanned<String>>,
+}
+
+/// Where a task may have its threads moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Processors {
+    /// To any processor that runs.
+    All,
 }
 
 /// Who serves a task's page faults.
@@ -153,6 +163,7 @@ impl Task {
         let keys = [
             ("priority", self.priority.as_ref().map(|p| number(p.get_ref()))),
             ("processor", self.processor.as_ref().map(|n| number(n.get_ref()))),
+            ("processors", self.processors.map(|Processors::All| bootcfg::ALL.to_owned())),
             ("quota", self.quota_pages.as_ref().map(number)),
             ("memory", self.memory_pages.as_ref().map(number)),
             ("pool", self.pool_pages.as_ref().map(number)),

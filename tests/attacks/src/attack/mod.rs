@@ -2,6 +2,7 @@
 
 mod control;
 mod numbers;
+mod places;
 mod servers;
 mod time;
 mod visits;
@@ -22,6 +23,10 @@ pub struct Attack {
 
 const fn by_hostile(name: &'static str, act: fn(&Hostile) -> Reached) -> Attack {
     Attack { name, by: "hostile", act, afterwards: false }
+}
+
+const fn by_mover(name: &'static str, act: fn(&Hostile) -> Reached) -> Attack {
+    Attack { name, by: "mover", act, afterwards: false }
 }
 
 /// All of them, in the order in which they are tried.
@@ -54,6 +59,10 @@ pub const ATTACKS: &[Attack] = &[
         afterwards: false,
     },
     by_hostile("priority-on-request", time::priority_on_request),
+    by_hostile("processor-on-request", places::on_request),
+    by_mover("processor-for-others", places::for_others),
+    by_mover("threads-on-each-processor", places::on_each),
+    by_mover("threads-that-move-to-and-fro", places::to_and_fro),
     Attack {
         name: "devices-memory-by-an-interrupt",
         by: "driver",
