@@ -52,6 +52,17 @@ pub fn spawn_on(
     Ok(thread)
 }
 
+/// As [`spawn`], on processor `number` if this task's threads may be there.
+pub(crate) fn spawn_near(
+    number: u32,
+    body: impl FnOnce() + Send + 'static,
+) -> Result<ThreadId, root::Refusal> {
+    let (thread, index) = root::create_thread()?;
+    let _ = root::set_processor(thread, number);
+    begin(thread, index, Box::new(body));
+    Ok(thread)
+}
+
 /// Starts a thread that was made, with the stack of number `index`.
 fn begin(thread: ThreadId, index: u64, body: Body) {
     let top = layout::stack_top(index);

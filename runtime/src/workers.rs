@@ -7,6 +7,9 @@
 //! of them, to say that it is done and wait for the next job another, and neither enters the kernel if nothing else is
 //! going on. [`Way::Kernel`] is for a distributor that must not take part in local IPC, for it costs who does
 //! something on each kernel IPC (`lipc/armed-kernel` in `./baton bench lipc`).
+//!
+//! Workers live where their task does, or on all processors ([`Workers::spread`]). Between processors the same calls of local IPC
+//! go through the kernel; a worker that lives where the distributor does goes on without it.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -15,7 +18,7 @@ use alloc::vec::Vec;
 use abi::{IpcError, Phase, ThreadId, Time, Timeouts};
 
 use crate::sync::Lock;
-use crate::{Msg, ipc, root, thread};
+use crate::{Msg, ipc, kip, root, thread};
 
 /// Label of the messages between distributor and workers. MR1 of a worker's: which of them it is.
 pub const LABEL: u64 = 0x4F0;
@@ -91,6 +94,8 @@ struct Contract<J: 'static> {
 pub struct Workers<J: Send + 'static> {
     limits: Limits,
     way: Way,
+    /// Over how many processors they are spread; `None`: they are where their task is.
+    over: Option<u32>,
     work: fn(&mut J),
     all: Vec<Worker<J>>,
     queue: VecDeque<(Ticket, J)>,
@@ -101,7 +106,14 @@ impl<J: Send + 'static> Workers<J> {
     /// No worker yet; each job will be done by `work`, which leaves the result in it.
     #[must_use]
     pub const fn new(limits: Limits, way: Way, work: fn(&mut J)) -> Self {
-        Self { limits, way, work, all: Vec::new(), queue: VecDeque::new(), next: 0 }
+        Self { limits, way, over: None, work, all: Vec::new(), queue: VecDeque::new(), next: 0 }
+    }
+
+    /// The same, with worker i on processor i of those that run, and behind the last one again on the first. Where the
+    /// description keeps the task's threads together (no `processors = "all"`) they stay there.
+    #[must_use]
+    pub fn spread(self) -> Self {
+        Self { over: Some(kip::get().processors()), ..self }
     }
 
     /// Has `job` done, or queues it. With [`Way::UserMode`] it begins at the next [`Workers::wait`].
@@ -193,7 +205,10 @@ impl<J: Send + 'static> Workers<J> {
             work: self.work,
             desk,
         };
-        let id = thread::spawn(move || contract.keep())?;
+        let id = match self.over {
+            Some(count) => thread::spawn_near(self.all.len() as u32 % count, || contract.keep()),
+            None => thread::spawn(|| contract.keep()),
+        }?;
         let local = thread::other_id(id).unwrap_or(id);
         self.all.push(Worker { id, local, desk, ticket: None, interrupted: false });
         Ok(())
