@@ -11,6 +11,7 @@ use runtime::{clock, ipc, kernel, kip, schedule};
 
 use super::Length;
 use super::hostile::{self, Stack};
+use super::turns::{self, Turn};
 use crate::machine;
 use crate::rng::Rng;
 
@@ -26,8 +27,6 @@ pub const HIGH_PRIORITY: u8 = 220;
 const GAP: u64 = 200_000;
 /// Words that are added up in a round, to be something to do.
 const WORK: usize = 64;
-/// Rounds after which the spinning canary gives other processors their turn.
-const TURN_ROUNDS: u64 = 256;
 
 static STACKS: [Stack; 2 * MOST + 1] = [const { hostile::stack() }; 2 * MOST + 1];
 /// Begins a new measurement when it changes.
@@ -231,11 +230,11 @@ fn used_us(id: ThreadId) -> u64 {
     kernel::inspect(What::Time, id.0, 0).map_or(0, |record| record[1])
 }
 
-/// Where processors take turns, gives the others theirs in each grain of time, whatever runs on this one.
+/// Where processors take turns, gives the others theirs now and then, whatever runs on this one.
 extern "C" fn give_turns(_: u64) -> ! {
     loop {
-        ipc::sleep(1);
-        core::hint::spin_loop();
+        ipc::sleep(turns::PERIOD_US);
+        turns::give();
     }
 }
 
@@ -243,15 +242,15 @@ extern "C" fn give_turns(_: u64) -> ! {
 extern "C" fn spin(processor: u64) -> ! {
     runtime::utcb::set_exception_handler(ThreadId::ROOT);
     let cage = &CAGES[processor as usize % MOST];
-    let is_alone = count() == 1;
     let (mut epoch, mut rounds, mut last) = (0, 0, clock::ticks());
+    let mut turn = Turn::begin();
     loop {
         let now = clock::ticks();
         if EPOCH.load(Relaxed) != epoch {
             epoch = EPOCH.load(Relaxed);
             rounds = 0;
         } else if now - last > GAP {
-            turn(cage, now, rounds);
+            note_turn(cage, now, rounds);
         }
         last = now;
         if cage.words.iter().map(|word| word.load(Relaxed)).sum::<u64>() != 3 * WORK as u64 {
@@ -259,13 +258,11 @@ extern "C" fn spin(processor: u64) -> ! {
         }
         rounds += 1;
         cage.rounds.store(rounds, Relaxed);
-        if !is_alone && rounds.is_multiple_of(TURN_ROUNDS) {
-            core::hint::spin_loop();
-        }
+        turn.look(now);
     }
 }
 
-fn turn(cage: &Cage, now: u64, rounds: u64) {
+fn note_turn(cage: &Cage, now: u64, rounds: u64) {
     let turns = cage.turns.load(Relaxed);
     // The first may be the rest of an earlier turn, from before the measurement.
     let place = if turns < 2 { &cage.first } else { &cage.latest };

@@ -7,8 +7,9 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use abi::id::USER_BASE;
 use abi::layout::{INITIAL_KIP, INITIAL_UTCB_AREA};
 use abi::{CallError, Fpage, Numbers, Rights, ThreadId, Time};
-use runtime::{Msg, ipc, kernel, kip, schedule, thread};
+use runtime::{Msg, clock, ipc, kernel, kip, schedule, thread};
 
+use super::turns::Turn;
 use crate::machine;
 
 /// Priority of threads that nobody gave another (X.2 5.5).
@@ -19,8 +20,8 @@ pub const UTCB_BITS: u32 = 17;
 pub const FIRST: u32 = USER_BASE + 256;
 /// How many numbers it has for them.
 pub const CHILDREN: u32 = 3072;
-/// Rounds after which one that loops gives other processors their turn.
-const TURN_ROUNDS: u64 = 1 << 13;
+/// Rounds after which one that loops looks whether its turn is over.
+const ROUNDS: u64 = 16;
 /// Words of a stack.
 const STACK_WORDS: usize = 512;
 
@@ -148,13 +149,11 @@ pub fn spawn_task(index: u32, body: extern "C" fn(u64) -> !, quota: i64) -> Thre
 
 /// Loops for ever.
 pub extern "C" fn spin(_: u64) -> ! {
-    // PAUSE only to give other processors their turn: the emulator leaves its translated code for it.
-    let is_alone = kip::get().processors() == 1;
-    let mut rounds = 0u64;
+    let (mut rounds, mut turn) = (0u64, Turn::begin());
     loop {
         rounds = core::hint::black_box(rounds.wrapping_add(1));
-        if !is_alone && rounds.is_multiple_of(TURN_ROUNDS) {
-            core::hint::spin_loop();
+        if rounds.is_multiple_of(ROUNDS) {
+            turn.look(clock::ticks());
         }
     }
 }

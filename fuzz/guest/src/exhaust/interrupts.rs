@@ -8,6 +8,7 @@ use runtime::port::Ports;
 use runtime::{Msg, accept, ipc, kernel, utcb};
 
 use super::hostile::{MADE, REFUSED};
+use super::turns::Account;
 
 /// Label of the request to the root task for both devices.
 pub const LABEL: u64 = 0x51;
@@ -61,7 +62,9 @@ pub extern "C" fn storm(_: u64) -> ! {
     let _ = read(&clock, 0x0C);
     // OUT2 lets the port's interrupts through.
     serial.write8(4, 0x0B);
+    let mut account = Account::open();
     loop {
+        account.settle();
         // The transmitter is empty: to allow its interrupt is to have it.
         serial.write8(1, 0);
         serial.write8(1, 2);

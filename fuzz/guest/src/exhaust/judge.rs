@@ -11,14 +11,9 @@ use runtime::{Msg, direct_println, ipc, kernel, layout, schedule};
 use super::canaries::{self, Canaries, HIGH_PRIORITY, MOST, Place, Seen};
 use super::hostile::{self, MADE, ODD, REFUSED};
 use super::scenarios::{self, Scenario};
-use super::{Length, interrupts, resources};
+use super::{Length, interrupts, resources, turns};
 use crate::{machine, report};
 
-/// The published bound: two grains of the wakeup lists (2 · 1,024 µs), and what the longest
-/// stretch with interrupts off and the switch may take.
-const BOUND_US: u64 = 2_100;
-/// Where processors take turns, another one than the first has its own in each grain.
-const TURN_US: u64 = 1_024;
 /// A slice: a measurement that begins and ends anywhere may find one less than is due.
 const SLICE_US: f64 = 10_000.0;
 /// Least part of its fair share that a canary keeps.
@@ -124,8 +119,19 @@ impl Judge {
     }
 
     /// How late the canary of high priority may wake on `processor`, µs.
-    const fn bound_us(&self, processor: usize) -> u64 {
-        (BOUND_US + if processor == 0 { 0 } else { TURN_US }) * self.slack
+    fn bound_us(&self, processor: usize) -> u64 {
+        let processors = canaries::count() as u64;
+        match processor {
+            _ if self.slack > 1 => turns::at_once_us(processor) * self.slack,
+            0 => turns::first_us(processors),
+            _ => turns::elsewhere_us(processors),
+        }
+    }
+
+    /// The same while the judge ends a task, above the canaries.
+    fn deleting_bound_us(&self, processor: usize) -> u64 {
+        let more_us = if self.slack > 1 { 0 } else { turns::at_an_end_us(processor) };
+        self.bound_us(processor) + more_us
     }
 
     /// One scenario from birth to report.
@@ -276,7 +282,7 @@ impl Judge {
     /// What the canaries of `processor` should not have seen.
     fn trouble_of(&self, processor: usize, measured: &Measured) -> Option<&'static str> {
         let (seen, fair) = (&measured.seen[processor], measured.fair[processor]);
-        let late_us = seen.late_us.max(measured.deleting_late_us[processor]);
+        let deleting_late_us = measured.deleting_late_us[processor];
         // One processor's is measured from turn to turn; at once, a turn ends as late as somebody wakes.
         let late = if self.slack > 1 { self.bound_us(processor) as f64 } else { 0.0 };
         let margin = if canaries::count() > 1 { (SLICE_US + late) / seen.own_us } else { 0.0 };
@@ -287,7 +293,8 @@ impl Judge {
                 "the canary of equal priority got less than 90 % of its fair share",
             ),
             (
-                late_us > self.bound_us(processor),
+                seen.late_us > self.bound_us(processor)
+                    || deleting_late_us > self.deleting_bound_us(processor),
                 "the canary of higher priority woke later than the bound",
             ),
             (seen.woken == 0, "the canary of higher priority did not wake at all"),
@@ -316,6 +323,7 @@ impl Judge {
             name: "cycle",
             body: resources::cycle,
             quota: 200,
+            is_spread: false,
             ..scenarios::hog(hostile::PRIORITY, length)
         };
         let before = free();

@@ -7,8 +7,8 @@ use abi::{ThreadId, Time};
 use runtime::accept::{self, TransferLimit};
 use runtime::{Msg, ipc, thread};
 
-use super::canaries;
 use super::hostile::{MADE, spawn};
+use super::{canaries, turns};
 
 /// Pairs that exchange words.
 const PAIRS: u32 = 6;
@@ -35,6 +35,7 @@ pub extern "C" fn messages(_: u64) -> ! {
     }
     let taker = spawn(index, take, 0);
     loop {
+        turns::give();
         if ipc::call(taker, &Msg::new(0).string(&BYTES)).is_ok() {
             MADE.fetch_add(1, Relaxed);
         }
@@ -43,6 +44,7 @@ pub extern "C" fn messages(_: u64) -> ! {
 
 extern "C" fn ask(partner: u64) -> ! {
     loop {
+        turns::give();
         if ipc::call(ThreadId(partner), &Msg::new(1).word(1)).is_ok() {
             MADE.fetch_add(1, Relaxed);
         }
@@ -66,6 +68,7 @@ extern "C" fn answer(_: u64) -> ! {
 extern "C" fn knock(index: u64) -> ! {
     let whom = canaries::equal(index as usize % canaries::count());
     loop {
+        turns::give();
         let _ = ipc::send_within(whom, &Msg::new(2), Time::micros(700));
     }
 }

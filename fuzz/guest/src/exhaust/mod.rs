@@ -13,6 +13,7 @@ mod judge;
 mod messages;
 mod resources;
 mod scenarios;
+mod turns;
 
 pub use judge::run;
 

@@ -7,6 +7,7 @@ use abi::{Fpage, MapItem, Rights, ThreadId, Time, Timeouts};
 use runtime::{Msg, ipc, kernel, thread};
 
 use super::hostile::{self, CHILDREN, MADE, REFUSED, count, fresh, number, spawn, spawn_task};
+use super::turns::{self, Account};
 use crate::machine;
 use crate::rng::Rng;
 
@@ -34,7 +35,9 @@ pub static WANTED: AtomicU64 = AtomicU64::new(0);
 /// refused costs the oldest.
 fn without_end(make: impl Fn(ThreadId) -> kernel::Result<()>) -> ! {
     let (mut newest, mut oldest) = (0u32, 0u32);
+    let mut account = Account::open();
     loop {
+        account.settle();
         let crowded = newest - oldest >= CHILDREN - 1;
         if !crowded && count(make(fresh(number(newest)))) {
             newest += 1;
@@ -80,7 +83,9 @@ pub extern "C" fn mappings(_: u64) -> ! {
     let mate = spawn_task(1, take_mappings, 1_000);
     let page = Fpage::memory(&raw const PAGE as u64, 12, Rights::R);
     let mut place = 0;
+    let mut account = Account::open();
     loop {
+        account.settle();
         let item = MapItem::map(page, PLACES + place * DISTANCE);
         match ipc::call(mate, &Msg::new(0).map(item)) {
             Ok(_) => {
@@ -105,8 +110,10 @@ pub extern "C" fn tree(_: u64) -> ! {
     let page = Fpage::memory(&raw const PAGE as u64, 12, Rights::R);
     let place = |index: u64| PLACES + (index << 12);
     let take = |at| ipc::call(mate, &Msg::new(0).map(MapItem::map(page, at)));
+    let mut account = Account::open();
     while take(place(MADE.load(Relaxed))).is_ok() {
         MADE.fetch_add(1, Relaxed);
+        account.settle();
     }
     hostile::spin(0)
 }
@@ -115,6 +122,7 @@ extern "C" fn take_mappings(_: u64) -> ! {
     machine::accepting_everything(|| {
         let mut reply = None;
         loop {
+            turns::give();
             let (from, _) = ipc::next_request(reply.take());
             reply = Some((from, Msg::default()));
         }
@@ -132,8 +140,10 @@ pub extern "C" fn chain(_: u64) -> ! {
     }
     let first = ThreadId(NEXT[0].load(Relaxed));
     let page = Fpage::memory(&raw const PAGE as u64, 12, Rights::RW);
+    let mut account = Account::open();
     machine::accepting_everything(|| {
         loop {
+            account.settle();
             // Each passes the page and its slice on in one operation; the last one's is here.
             let counter = match pass(first, &Msg::new(0).map(MapItem::map(page, LINK))) {
                 Ok(_) => &MADE,
@@ -159,6 +169,7 @@ extern "C" fn link(index: u64) -> ! {
     machine::accepting_everything(|| {
         let mut came = ipc::wait(Time::NEVER);
         loop {
+            turns::give();
             came = match came {
                 Ok(_) => pass(next, &Msg::new(0).map(MapItem::map(page, LINK))),
                 Err(_) => ipc::wait(Time::NEVER),
@@ -181,12 +192,14 @@ extern "C" fn sleeper(index: u64) -> ! {
         let longest_us = 1 << rng.below(14);
         ipc::sleep(1 + rng.below(longest_us));
         MADE.fetch_add(1, Relaxed);
+        turns::give();
     }
 }
 
 /// Makes and deletes as many tasks as are wanted, each with an active thread.
 pub extern "C" fn cycle(_: u64) -> ! {
     let mut done = 0;
+    let mut account = Account::open();
     while u64::from(done) < WANTED.load(Relaxed) {
         let id = fresh(number(done));
         let made = count(hostile::make_space(id, 12));
@@ -194,6 +207,7 @@ pub extern "C" fn cycle(_: u64) -> ! {
             hostile::ODD.fetch_add(1 << 8, Relaxed);
         }
         done += 1;
+        account.settle();
     }
     thread::park()
 }

@@ -23,7 +23,7 @@ pub struct Scenario {
     /// Its threads make calls, which the first processor carries out, wherever they live.
     pub calls: bool,
     /// They are on all processors. Who waits for somebody on another one waits there for a turn each time, so
-    /// those that hand each other much are on one.
+    /// those that hand each other much are on one, and whoever is to do as much as it can is on the first.
     pub is_spread: bool,
 }
 
@@ -87,7 +87,7 @@ pub fn all(length: Length) -> [Scenario; 9] {
         Scenario { name: "chain", body: resources::chain, is_spread: false, quota: 4_000, ..usual },
         Scenario { name: "timers", body: resources::timers, ..usual },
         Scenario { name: "messages", body: messages::messages, span_us: span_us * 2, ..usual },
-        Scenario { name: "interrupts", body: interrupts::storm, ..usual },
+        Scenario { name: "interrupts", body: interrupts::storm, is_spread: false, ..usual },
     ]
 }
 
