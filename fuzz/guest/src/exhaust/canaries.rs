@@ -2,7 +2,7 @@
 //! its turns, one of higher priority sleeps and measures how late it wakes.
 
 use core::fmt;
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use abi::id::USER_BASE;
 use abi::inspect::What;
@@ -32,6 +32,9 @@ static STACKS: [Stack; 2 * MOST + 1] = [const { hostile::stack() }; 2 * MOST + 1
 /// Begins a new measurement when it changes.
 static EPOCH: AtomicU64 = AtomicU64::new(0);
 
+/// Processors run at once.
+static AT_ONCE: AtomicBool = AtomicBool::new(false);
+
 /// What the two canaries of a processor work on and note.
 struct Cage {
     /// What the spinning one works on; a sum that is not the expected one is harm.
@@ -46,6 +49,12 @@ struct Cage {
     /// Longest delay of the other one since the epoch began, µs, and wake-ups.
     late: AtomicU64,
     woken: AtomicU64,
+    /// When it is to wake, µs, or 0; rounds since then of the spinning one here, and of the first processor's.
+    due_us: AtomicU64,
+    overdue: [AtomicU64; 2],
+    /// Most rounds of which both have had as many while it was to wake; ticks of the quickest one.
+    outrun: AtomicU64,
+    quickest: AtomicU64,
 }
 
 static CAGES: [Cage; MOST] = [const {
@@ -58,13 +67,17 @@ static CAGES: [Cage; MOST] = [const {
         harm: AtomicU64::new(0),
         late: AtomicU64::new(0),
         woken: AtomicU64::new(0),
+        due_us: AtomicU64::new(0),
+        overdue: [const { AtomicU64::new(0) }; 2],
+        outrun: AtomicU64::new(0),
+        quickest: AtomicU64::new(u64::MAX),
     }
 }; MOST];
 
 /// All canaries, and what a round costs.
 pub struct Canaries {
-    length: Length,
     round_ticks: f64,
+    ticks_per_us: f64,
     since: Since,
 }
 
@@ -91,6 +104,8 @@ pub struct Seen {
     pub turns: u64,
     /// Longest delay of the one of higher priority, µs.
     pub late_us: u64,
+    /// What less urgent ones computed at most while it was to wake, µs.
+    pub outrun_us: u64,
     /// How often that one woke.
     pub woken: u64,
     /// Whether the memory of one changed.
@@ -135,6 +150,8 @@ pub fn count() -> usize {
 impl Canaries {
     /// Creates and starts all. They run when the caller waits.
     pub fn start(length: Length) -> kernel::Result<Self> {
+        turns::decide(length);
+        AT_ONCE.store(length == Length::AtOnce, Relaxed);
         for processor in 0..count() {
             let pair =
                 [(equal(processor), spin as extern "C" fn(u64) -> !), (high(processor), wake)];
@@ -149,36 +166,32 @@ impl Canaries {
                 schedule::set_processor(high(processor), processor as u32)?;
             }
         }
-        if count() > 1 && length != Length::AtOnce {
+        if turns::are_taken() {
             hostile::make_space(TURNER, 12)?;
             hostile::start(TURNER, &STACKS[2 * MOST], give_turns, 0);
             schedule::set_priority(TURNER, HIGH_PRIORITY)?;
         }
-        Ok(Self { length, round_ticks: 0.0, since: Since::default() })
+        Ok(Self { round_ticks: 0.0, ticks_per_us: 1.0, since: Since::default() })
     }
 
     /// Begins a measurement with the spinning ones at `priority`.
     pub fn begin(&mut self, priority: u8) {
         for (processor, cage) in CAGES.iter().enumerate().take(count()) {
             let _ = schedule::set_priority(equal(processor), priority);
-            for counter in [&cage.turns, &cage.rounds, &cage.late, &cage.woken] {
+            for counter in [&cage.turns, &cage.rounds, &cage.late, &cage.woken, &cage.outrun] {
                 counter.store(0, Relaxed);
             }
             self.since.used_us[processor] = used_us(equal(processor));
         }
-        self.since.urgent_us = self.urgent_us();
+        self.since.urgent_us = Self::urgent_us();
         self.since.ticks = clock::ticks();
         self.since.us = machine::now_us();
         EPOCH.fetch_add(1, Relaxed);
     }
 
-    /// The processor time of those on the first processor who are more urgent than all that is measured, µs. Where
-    /// processors run at once, of those on all: what these ask of the kernel is done on the first, which waits for
-    /// theirs meanwhile, however long that is kept from running.
-    fn urgent_us(&self) -> u64 {
-        let places = if self.length == Length::AtOnce { count() } else { 1 };
-        let high: u64 = (0..places).map(|processor| used_us(high(processor))).sum();
-        high + used_us(TURNER) + used_us(ThreadId::ROOT)
+    /// The processor time of those on the first processor who are more urgent than all that is measured, µs.
+    fn urgent_us() -> u64 {
+        used_us(high(0)) + used_us(TURNER) + used_us(ThreadId::ROOT)
     }
 
     /// Nobody disturbed them since `begin`: what a round costs.
@@ -186,6 +199,7 @@ impl Canaries {
         let spent = clock::ticks() - self.since.ticks;
         let rounds: u64 = CAGES.iter().take(count()).map(|cage| cage.rounds.load(Relaxed)).sum();
         self.round_ticks = spent as f64 / rounds.max(1) as f64;
+        self.ticks_per_us = spent as f64 / (machine::now_us() - self.since.us) as f64;
     }
 
     /// Ends a measurement; what those of `processor` saw.
@@ -199,7 +213,7 @@ impl Canaries {
         let whole = (now - self.since.ticks).max(1) as f64;
         let work = all as f64 * self.round_ticks / whole;
         // On the first one it is of what the more urgent leave.
-        let urgent_us = if processor == 0 { self.urgent_us() - self.since.urgent_us } else { 0 };
+        let urgent_us = if processor == 0 { Self::urgent_us() - self.since.urgent_us } else { 0 };
         let elapsed_us = machine::now_us() - self.since.us;
         let own_us = elapsed_us.saturating_sub(urgent_us).max(1) as f64;
         let share = if count() > 1 {
@@ -218,6 +232,8 @@ impl Canaries {
             own_us,
             turns,
             late_us: cage.late.load(Relaxed),
+            outrun_us: (cage.outrun.load(Relaxed) as f64 * cage.quickest.load(Relaxed) as f64
+                / self.ticks_per_us) as u64,
             woken: cage.woken.load(Relaxed),
             harm: cage.harm.swap(0, Relaxed) != 0,
         }
@@ -226,7 +242,7 @@ impl Canaries {
 
 /// The processor time that the kernel has charged `id`, µs. With several processors the share is counted so: while the
 /// emulator gives the turn to another one, a processor is still that thread's.
-fn used_us(id: ThreadId) -> u64 {
+pub fn used_us(id: ThreadId) -> u64 {
     kernel::inspect(What::Time, id.0, 0).map_or(0, |record| record[1])
 }
 
@@ -252,6 +268,10 @@ extern "C" fn spin(processor: u64) -> ! {
         } else if now - last > GAP {
             note_turn(cage, now, rounds);
         }
+        if AT_ONCE.load(Relaxed) {
+            cage.quickest.fetch_min(now - last, Relaxed);
+            note_overdue(processor as usize % MOST);
+        }
         last = now;
         if cage.words.iter().map(|word| word.load(Relaxed)).sum::<u64>() != 3 * WORK as u64 {
             cage.harm.store(1, Relaxed);
@@ -259,6 +279,17 @@ extern "C" fn spin(processor: u64) -> ! {
         rounds += 1;
         cage.rounds.store(rounds, Relaxed);
         turn.look(now);
+    }
+}
+
+/// The spinning one of `processor` computes a round, while others may be due to wake.
+fn note_overdue(processor: usize) {
+    let now_us = machine::now_us();
+    for (index, cage) in CAGES.iter().enumerate().take(count()) {
+        let due_us = cage.due_us.load(Relaxed);
+        if (processor == 0 || processor == index) && due_us != 0 && due_us <= now_us {
+            cage.overdue[usize::from(processor != index)].fetch_add(1, Relaxed);
+        }
     }
 }
 
@@ -280,7 +311,11 @@ extern "C" fn wake(processor: u64) -> ! {
         let time = Time::micros(1 + rng.below(6_000));
         // What the kernel understands, not what was wished.
         let due_us = machine::now_us() + time.period_us().unwrap_or(0);
+        cage.due_us.store(due_us, Relaxed);
         let _ = ipc::receive(high(processor as usize), time);
+        cage.due_us.store(0, Relaxed);
+        let [here, first] = [0, 1].map(|by: usize| cage.overdue[by].swap(0, Relaxed));
+        cage.outrun.fetch_max(if processor == 0 { here } else { here.min(first) }, Relaxed);
         let late_us = machine::now_us().saturating_sub(due_us);
         cage.late.fetch_max(late_us, Relaxed);
         cage.woken.fetch_add(1, Relaxed);

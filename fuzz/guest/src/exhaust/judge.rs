@@ -2,16 +2,14 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use abi::inspect::{What, state};
-use abi::protocol::{EXCEPTION, PAGE_FAULT};
-use abi::{Ceilings, Fpage, MapItem, Rights, ThreadId, Time};
-use runtime::space::Fault;
-use runtime::{Msg, direct_println, ipc, kernel, layout, schedule};
+use abi::inspect::What;
+use abi::{Ceilings, ThreadId, Time};
+use runtime::{direct_println, ipc, kernel, schedule};
 
 use super::canaries::{self, Canaries, HIGH_PRIORITY, MOST, Place, Seen};
 use super::hostile::{self, MADE, ODD, REFUSED};
 use super::scenarios::{self, Scenario};
-use super::{Length, interrupts, resources, turns};
+use super::{Length, interrupts, pager, resources, rivals, turns};
 use crate::{machine, report};
 
 /// A slice: a measurement that begins and ends anywhere may find one less than is due.
@@ -26,8 +24,6 @@ const COUNT_US: u64 = 5_300;
 /// Priority at which the judge deletes all but the first thread: the canary of high priority has to get through,
 /// no hog may.
 const DELETING: u8 = HIGH_PRIORITY - 1;
-/// Log2 of the pieces in which memory is mapped.
-const PIECE_BITS: u32 = 12;
 
 /// The judge's state.
 struct Judge {
@@ -109,10 +105,10 @@ impl Judge {
             direct_println!(
                 "exhaust: nobody hostile{}: {} us late at most in {} wake-ups; {bound_us} us are allowed",
                 Place(processor),
-                seen.late_us,
+                self.late_us(&seen),
                 seen.woken,
             );
-            if seen.late_us > bound_us {
+            if self.late_us(&seen) > bound_us {
                 self.verdict("calm", Some("a canary wakes late although nobody is hostile"));
             }
         }
@@ -122,16 +118,20 @@ impl Judge {
     fn bound_us(&self, processor: usize) -> u64 {
         let processors = canaries::count() as u64;
         match processor {
-            _ if self.slack > 1 => turns::at_once_us(processor) * self.slack,
+            _ if self.slack > 1 => turns::at_once_us(processor),
             0 => turns::first_us(processors),
             _ => turns::elsewhere_us(processors),
         }
     }
 
+    /// How late it woke: where processors run at once, by what less urgent ones have computed meanwhile.
+    const fn late_us(&self, seen: &Seen) -> u64 {
+        if self.slack > 1 { seen.outrun_us } else { seen.late_us }
+    }
+
     /// The same while the judge ends a task, above the canaries.
     fn deleting_bound_us(&self, processor: usize) -> u64 {
-        let more_us = if self.slack > 1 { 0 } else { turns::at_an_end_us(processor) };
-        self.bound_us(processor) + more_us
+        self.bound_us(processor) + turns::at_an_end_us(processor)
     }
 
     /// One scenario from birth to report.
@@ -142,9 +142,7 @@ impl Judge {
             return self.verdict(scenario.name, Some("the hostile task could not be made"));
         }
         self.serve(WARM_UP_US);
-        self.canaries.begin(scenario.priority);
-        self.serve(scenario.span_us);
-        let seen = self.end();
+        let seen = self.measure(scenario, |judge| judge.serve(scenario.span_us));
         let fair = self.fair_shares(scenario);
         let deleting_late_us = self.delete(scenario.priority);
         let free = [before, free()];
@@ -180,7 +178,7 @@ impl Judge {
         let mut sums = [0.0; MOST];
         for _ in 0..COUNTS {
             self.serve(COUNT_US);
-            for (sum, rivals) in sums.iter_mut().zip(self.rivals(scenario)) {
+            for (sum, rivals) in sums.iter_mut().zip(rivals::ready(scenario, self.first)) {
                 *sum += 1.0 / (1 + rivals) as f64;
             }
         }
@@ -188,23 +186,17 @@ impl Judge {
         sums.map(|sum| sum / COUNTS as f64)
     }
 
-    /// Hostile threads of the scenario's priority that are ready, by processors. What they ask of the kernel
-    /// is done on the first one, where each that calls has its turns, wherever it lives.
-    fn rivals(&self, scenario: &Scenario) -> [u64; MOST] {
-        let (mut number, mut counts) = (u64::from(hostile::FIRST), [0; MOST]);
-        while let Some(words) = kernel::inspect(What::Thread, number, 0) {
-            let id = ThreadId(words[0]);
-            number = u64::from(id.number()) + 1;
-            if words[1] != state::READY || words[3] != u64::from(scenario.priority) {
-                continue;
-            }
-            let home = if id == self.first { hostile::seat() } else { hostile::home(id.number()) };
-            let elsewhere = counts.get_mut(home as usize).filter(|_| home != 0);
-            let is_here = home == 0 || scenario.calls && !resources::only_computes(id.number());
-            elsewhere.into_iter().for_each(|count| *count += 1);
-            counts[0] += u64::from(is_here);
+    /// Measures during `wait`, in which `scenario` is played.
+    fn measure(&mut self, scenario: &Scenario, wait: impl FnOnce(&mut Self)) -> [Seen; MOST] {
+        let before = (self.slack > 1).then(|| rivals::Taken::until_now(scenario, self.first));
+        self.canaries.begin(scenario.priority);
+        wait(self);
+        let mut seen = self.end();
+        if let Some(before) = before {
+            let shares = rivals::Taken::until_now(scenario, self.first).shares_since(&before);
+            seen.iter_mut().zip(shares).for_each(|(seen, share)| seen.share = share);
         }
-        counts
+        seen
     }
 
     /// Deletes all hostile threads; returns how late the canaries of high priority woke
@@ -231,7 +223,7 @@ impl Judge {
                 return;
             }
             let Ok((from, msg)) = ipc::wait(Time::micros(end - now)) else { continue };
-            match answer(from, &msg) {
+            match pager::answer(from, &msg) {
                 Some(answer) => {
                     let _ = ipc::reply(from, &answer);
                 }
@@ -260,6 +252,12 @@ impl Judge {
                 free[1].0
             );
         }
+        if self.slack > 1 {
+            let most_us = measured.seen.iter().map(|seen| seen.outrun_us).max().unwrap_or(0);
+            direct_println!(
+                "exhaust: {most_us} us less urgent ones computed at most while one was to wake"
+            );
+        }
         let wrong = kernel::inspect(What::Check, 0, 0).is_none_or(|record| record[0] != 0);
         let trouble = [
             (wrong, "the kernel's checker finds violations"),
@@ -282,21 +280,23 @@ impl Judge {
     /// What the canaries of `processor` should not have seen.
     fn trouble_of(&self, processor: usize, measured: &Measured) -> Option<&'static str> {
         let (seen, fair) = (&measured.seen[processor], measured.fair[processor]);
-        let deleting_late_us = measured.deleting_late_us[processor];
+        let is_late = self.late_us(seen) > self.bound_us(processor)
+            || self.slack == 1
+                && measured.deleting_late_us[processor] > self.deleting_bound_us(processor);
         // One processor's is measured from turn to turn; at once, a turn ends as late as somebody wakes.
-        let late = if self.slack > 1 { self.bound_us(processor) as f64 } else { 0.0 };
-        let margin = if canaries::count() > 1 { (SLICE_US + late) / seen.own_us } else { 0.0 };
+        let late = if self.slack > 1 { seen.late_us as f64 } else { 0.0 };
+        let margin = if canaries::count() > 1 || self.slack > 1 {
+            (SLICE_US + late) / seen.own_us
+        } else {
+            0.0
+        };
         let trouble = [
             (seen.harm, "a canary's memory changed"),
             (
                 seen.share + margin < LEAST_SHARE * fair,
                 "the canary of equal priority got less than 90 % of its fair share",
             ),
-            (
-                seen.late_us > self.bound_us(processor)
-                    || deleting_late_us > self.deleting_bound_us(processor),
-                "the canary of higher priority woke later than the bound",
-            ),
+            (is_late, "the canary of higher priority woke later than the bound"),
             (seen.woken == 0, "the canary of higher priority did not wake at all"),
             (seen.work == 0.0, "the canary of equal priority computed nothing"),
         ];
@@ -333,14 +333,14 @@ impl Judge {
             return self.verdict("cycle", Some("the hostile task could not be made"));
         }
         self.serve(WARM_UP_US);
-        self.canaries.begin(hostile::PRIORITY);
-        let (mut last, mut in_vain) = (0, 0);
-        while MADE.load(Relaxed) < count && in_vain < 2 * self.slack {
-            self.serve(500_000);
-            in_vain = if MADE.load(Relaxed) == last { in_vain + 1 } else { 0 };
-            last = MADE.load(Relaxed);
-        }
-        let seen = self.end();
+        let seen = self.measure(&scenario, |judge| {
+            let (mut last, mut in_vain) = (0, 0);
+            while MADE.load(Relaxed) < count && in_vain < 2 * judge.slack {
+                judge.serve(500_000);
+                in_vain = if MADE.load(Relaxed) == last { in_vain + 1 } else { 0 };
+                last = MADE.load(Relaxed);
+            }
+        });
         let mut fair = [1.0; MOST];
         // What it asks for is done on the first.
         fair[0] = 0.5;
@@ -367,34 +367,4 @@ impl Judge {
             }
         }
     }
-}
-
-/// The answer to a message, if there is one.
-fn answer(from: ThreadId, msg: &Msg) -> Option<Msg> {
-    if msg.label() == interrupts::LABEL {
-        return Some(interrupts::grant(from));
-    }
-    let fault = Fault::decode(msg).filter(|_| msg.tag.protocol_label() == PAGE_FAULT);
-    let page = fault.and_then(|fault| page_for(&fault));
-    if page.is_none() {
-        direct_println!(
-            "exhaust: thread {from} (a canary: {}) sent tag {:#x}, exception: {}, {:#x?}",
-            canaries::is_one(from),
-            msg.tag.0,
-            msg.tag.protocol_label() == EXCEPTION,
-            msg.mr
-        );
-    }
-    page
-}
-
-/// All of this program, at the same addresses; its text is not for writing.
-fn page_for(fault: &Fault) -> Option<Msg> {
-    let (low, high) = layout::image();
-    let text = fault.address < layout::text_end();
-    let rights = if text { Rights::RX } else { Rights::RW };
-    let allowed = (low..high).contains(&fault.address) && rights.contains(fault.access);
-    let base = fault.address >> PIECE_BITS << PIECE_BITS;
-    let page = Fpage::memory(base, PIECE_BITS, rights);
-    allowed.then(|| Msg::default().map(MapItem::map(page, base)))
 }

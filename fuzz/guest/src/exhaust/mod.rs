@@ -11,7 +11,9 @@ mod hostile;
 mod interrupts;
 mod judge;
 mod messages;
+mod pager;
 mod resources;
+mod rivals;
 mod scenarios;
 mod turns;
 

@@ -47,13 +47,17 @@ const USUAL: Scenario = Scenario {
     is_spread: true,
 };
 
-/// What every scenario but the hogs takes, µs. Where processors take turns the time is that of all together.
+/// What every scenario but the hogs takes, µs.
 fn span_us(length: Length) -> u64 {
-    let span_us = match length {
-        Length::Short => 250_000,
-        Length::Long | Length::AtOnce => 2_000_000,
-    };
-    span_us * u64::from(kip::get().processors())
+    match length {
+        Length::Short => 250_000 * sharers(length),
+        Length::Long | Length::AtOnce => 2_000_000 * sharers(length),
+    }
+}
+
+/// Where processors take turns time is that of all together.
+fn sharers(length: Length) -> u64 {
+    if length == Length::AtOnce { 1 } else { kip::get().processors().into() }
 }
 
 /// All scenarios but the hogs.
@@ -66,7 +70,7 @@ pub fn all(length: Length) -> [Scenario; 9] {
             name: "crowd",
             body: resources::crowd,
             refused: true,
-            span_us: span_us.max(1_500_000),
+            span_us: if length == Length::AtOnce { 3 * span_us } else { span_us.max(1_500_000) },
             ..usual
         },
         Scenario { name: "tasks", body: resources::tasks, refused: true, ..usual },
@@ -94,7 +98,7 @@ pub fn all(length: Length) -> [Scenario; 9] {
 /// A hog at `priority`.
 pub fn hog(priority: u8, length: Length) -> Scenario {
     let span_us = if length == Length::AtOnce { 2_000_000 } else { 95_000 };
-    let span_us = span_us * u64::from(kip::get().processors());
+    let span_us = span_us * sharers(length);
     Scenario { name: "hog", priority, span_us, gets: false, calls: false, quota: 0, ..USUAL }
 }
 

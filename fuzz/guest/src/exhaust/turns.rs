@@ -25,8 +25,11 @@
 //! first: canaries, the one that gives turns, the judge. With more than [`MOST_AHEAD`] processors ticks wake some.
 
 use core::hint::spin_loop;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use runtime::{clock, kip};
+
+use super::Length;
 
 /// Longest turn of another processor than the first, µs, an instruction being a nanosecond: [`LONG_ENOUGH`], and up to
 /// 1,500 before that in which the processor takes somebody in.
@@ -50,10 +53,25 @@ const BY_TICKS_US: u64 = 2 * GRAIN_US + STRETCH_US;
 /// Processors with a canary each, of all of whom the kernel looks ahead: two others come before.
 const MOST_AHEAD: u64 = 6;
 
-/// Gives the other processors a turn, if there are some.
+/// Whether processors take turns.
+static ARE_TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// They do, if there are several, but not where they run at once: there PAUSE gives nobody anything, and each takes
+/// the one lock of the emulator, for which its timers wait.
+pub fn decide(length: Length) {
+    ARE_TAKEN.store(kip::get().processors() > 1 && length != Length::AtOnce, Relaxed);
+}
+
+/// Whether they do.
+#[inline(always)]
+pub fn are_taken() -> bool {
+    ARE_TAKEN.load(Relaxed)
+}
+
+/// Gives the other processors a turn, if they take turns.
 #[inline(always)]
 pub fn give() {
-    if kip::get().processors() > 1 {
+    if are_taken() {
         spin_loop();
     }
 }
@@ -92,10 +110,10 @@ impl Account {
 
     /// Gives each other processor about as long as the caller has had since it was here last, or as the longest turn.
     pub fn settle(&mut self) {
-        let others = u64::from(kip::get().processors()) - 1;
-        if others == 0 {
+        if !are_taken() {
             return;
         }
+        let others = u64::from(kip::get().processors()) - 1;
         let owed = (clock::ticks() - self.since).min(LONGEST) * others;
         let mut given = 0;
         for _ in 0..=owed / others / LONG_ENOUGH {
@@ -123,10 +141,11 @@ pub const fn elsewhere_us(processors: u64) -> u64 {
     first_us(processors) + PERIOD_US + first_us(processors) + processors * TURN_US
 }
 
-/// What is owed on `processor` where processors run at once: as by ticks, and on another one than the first a grain more.
-/// The emulator may be kept from any of them at any time, so all of it is stretched.
+/// What less urgent threads may compute while somebody on `processor` is to wake, where processors run at once: eight
+/// times what is owed by ticks. The emulator's timers are a thread of the host's, too, which waits while its
+/// processors compute.
 pub const fn at_once_us(processor: usize) -> u64 {
-    BY_TICKS_US + if processor == 0 { 0 } else { GRAIN_US }
+    8 * (BY_TICKS_US + if processor == 0 { 0 } else { GRAIN_US })
 }
 
 /// How much later somebody may wake while the judge ends a task whose ceiling of priority is below: who has become ready
