@@ -16,10 +16,11 @@
 //! - whoever is called back from another processor is waited for, which is two; a tick does that twice at most to each,
 //!   at a slice's end and for somebody more urgent.
 //!
-//! So the first processor owes [`first_us`]. Another one is told when the first has come so far, and has its turn
-//! when that one pauses: at the latest when the thread that gives turns has slept ([`PERIOD_US`]), and woken as late
-//! as that. Its round of turns is not cut short, for no timer interrupts within [`GAP_US`] of the one that woke it;
-//! each processor takes one turn in it. So another one owes [`elsewhere_us`].
+//! So the first processor owes [`first_us`]. Another one is told when the first has come so far, or behind the thread that
+//! gives turns, and a round of them, if that goes before (0141). It has its turn when the first one pauses: at the
+//! latest when that thread has slept ([`PERIOD_US`]), and woken as late as the first processor owes. Its round is not
+//! cut short, for no timer interrupts within [`GAP_US`] of the one that woke it; each processor takes one turn in it.
+//! So another one owes [`elsewhere_us`].
 //!
 //! Both are owed to those who are among the first eight whom the kernel sees when it looks ahead (0132), the most urgent
 //! first: canaries, the one that gives turns, the judge. With more than [`MOST_AHEAD`] processors ticks wake some.
@@ -138,7 +139,7 @@ pub const fn first_us(processors: u64) -> u64 {
 
 /// The same on another one.
 pub const fn elsewhere_us(processors: u64) -> u64 {
-    first_us(processors) + PERIOD_US + first_us(processors) + processors * TURN_US
+    first_us(processors) + PERIOD_US + first_us(processors) + 2 * processors * TURN_US
 }
 
 /// What less urgent threads may compute while somebody on `processor` is to wake, where processors run at once: eight
