@@ -5,7 +5,7 @@
 //! A look is owed for no longer than until the second tick: the first may put it off, the next one does it to its end.
 
 use crate::arch::cpu;
-use crate::elsewhere::{Other, go_on};
+use crate::elsewhere::{Other, go_on, wants_nothing_here};
 use crate::sched::leaving::{LINE, Owes, look_soon};
 use crate::thread::{TcbRef, close_fast_path, current};
 
@@ -15,6 +15,8 @@ use crate::thread::{TcbRef, close_fast_path, current};
 pub(super) fn goes_first(running: TcbRef) -> bool {
     let is_above = |best: &TcbRef| best.priority.get() > running.priority.get();
     let best = cpu().scheduler.ready.highest().filter(is_above);
+    // Who would leave does so by the look.
+    let best = best.filter(|best| !wants_nothing_here(*best));
     let goes = running.is_ready() && best.is_some_and(is_above_all);
     if goes {
         put_off();

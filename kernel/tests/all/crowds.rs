@@ -259,6 +259,21 @@ fn who_goes_first_puts_off_one_tick_at_most() {
     }
 }
 
+/// Whom a tick wakes, and who lives elsewhere, however urgent, goes there by the look, which is not put off for it.
+#[test]
+fn who_would_leave_is_not_who_goes_first() {
+    let place = Place::new();
+    let sleeper = place.crowd[0];
+    elsewhere::recall(sleeper);
+    rank(sleeper, HIGH);
+    sleeps(sleeper);
+    later(10_000);
+    assert!(leave(irq::interrupt(place.world.root, 0)) == place.world.root);
+    assert!(sleeper.is_away() && accept(1) == Some(sleeper));
+    assert!(cpu().scheduler.owes.get() == Owes::Nothing);
+    over(place);
+}
+
 /// `thread` waits for a time that comes soon.
 fn sleeps(thread: TcbRef) {
     let running = current();
