@@ -1,6 +1,7 @@
 //! What has to be true behind each step of a play on two processors, and what of it matters for the future.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::rc::Rc;
 
 use abi::{IpcError, MsgTag, ThreadId, utcb};
 use kernel::arch::cpu;
@@ -8,6 +9,7 @@ use kernel::between::SEATS;
 use kernel::check;
 use kernel::elsewhere;
 use kernel::elsewhere::visits::{self, berth, runs};
+use kernel::sched::leaving::Owes;
 use kernel::thread::rendezvous::{self, Busy, Waits};
 use kernel::thread::state::State as Seen;
 use kernel::thread::tcb::Resume;
@@ -35,6 +37,7 @@ impl Stage {
             count => return Err(format!("the kernel's checker finds {count} violations")),
         }
         self.compare_processors()?;
+        self.compare_owed()?;
         (0..self.len()).try_for_each(|who| self.compare_thread(who))
     }
 
@@ -47,8 +50,9 @@ impl Stage {
             berth.is_offered() && !self.is_attentive(),
             "somebody may come, and nobody looks there",
         )?;
+        let owes_nothing = cpu().scheduler.owes.get() == Owes::Nothing;
         fails(
-            berth.has_returned() && !self.is_interrupted.get(),
+            berth.has_returned() && !self.is_interrupted.get() && owes_nothing,
             "somebody has come back, and nobody looks here",
         )?;
         fails(cpu().pending_lines.get() != 0, "the kernel was left with something noted")?;
@@ -61,7 +65,7 @@ impl Stage {
         let best = other.first().map(|first| first.priority.get());
         let least = guest.map(|guest| elsewhere::least(other, guest));
         // While it takes nobody, a tick looks.
-        let is_open = cpu().scheduler.leaving.is_empty();
+        let is_open = cpu().scheduler.leaving.is_empty() && owes_nothing;
         fails(
             best > least && is_open,
             "somebody waits for a processor that is free, or less urgent",
@@ -107,7 +111,7 @@ impl Stage {
     }
 
     /// Everybody who is ready gets a processor, wherever: each waits for anybody then, until nobody is ready.
-    pub fn come_to_rest(&self) -> Result<(), String> {
+    pub fn come_to_rest(self: &Rc<Self>) -> Result<(), String> {
         let waits = Ipc {
             to: None,
             from: Some(ThreadId::ANY),
@@ -119,6 +123,14 @@ impl Stage {
             let thread = self.thread(who);
             thread.alive && !thread.halted && thread.state == State::Ready
         };
+        if cpu().scheduler.owes.get() != Owes::Nothing {
+            // The first may come behind somebody who goes first.
+            (0..2).for_each(|_| self.take(Step::Tick(Tick::Soon)));
+            if cpu().scheduler.owes.get() != Owes::Nothing {
+                return Err("a look is owed behind two ticks".to_owned());
+            }
+        }
+        self.take(Step::Handles);
         self.take_turns()?;
         for _ in 0..ROUNDS {
             if !(0..self.len()).any(is_ready) {
@@ -139,7 +151,7 @@ impl Stage {
     }
 
     /// If somebody else waits for the other processor, whoever runs there makes room within a slice.
-    fn take_turns(&self) -> Result<(), String> {
+    fn take_turns(self: &Rc<Self>) -> Result<(), String> {
         let visitor = self.runs_there();
         let mut ticks = 0..TICKS;
         while self.may_give_way() && self.runs_there() == visitor {

@@ -6,8 +6,10 @@ mod compare;
 mod processors;
 mod stage;
 mod steps;
+mod windows;
 
 use std::collections::{HashSet, VecDeque};
+use std::rc::Rc;
 
 use abi::ThreadId;
 
@@ -16,13 +18,19 @@ use crate::common::shrink::shortest_failure;
 use crate::common::{Random, apart};
 use stage::{Setting, Stage, Tick};
 use steps::Step;
+use windows::Event;
 
 /// Plays of each exhaustive exploration, and states that it reaches at least.
 const EXHAUSTIVE: u64 = 200_000;
 const STATES: usize = 50_000;
 /// Random plays of each setting, and the steps of each, most of which make no sense when their turn comes.
-const PLAYS: u64 = 1_500;
+const PLAYS: u64 = 3_000;
 const LONG: usize = 80;
+/// Of so many steps each is any; with what happens in windows, and what makes that matter.
+const SORTS: u64 = 128;
+const SORTS_OF_WINDOWS: u64 = 192;
+/// Windows behind which something happens in one of them.
+const WINDOWS: u64 = 8;
 
 /// A step whose ids are still places in the list of threads.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +48,7 @@ enum From {
 
 impl Plan {
     /// With the ids of now; `word` is the message.
-    fn step(self, stage: &Stage, word: u64) -> Step {
+    fn step(self, stage: &Rc<Stage>, word: u64) -> Step {
         match self {
             Self::Other(step) => step,
             Self::Ipc { who, to, from, send, receive } => {
@@ -96,7 +104,7 @@ fn plans() -> Vec<Plan> {
 }
 
 /// Plays `play` from the beginning; the steps before the last one have been compared when they were last.
-fn replay(stage: &Stage, play: &[Plan]) {
+fn replay(stage: &Rc<Stage>, play: &[Plan]) {
     stage.reset();
     for (number, plan) in (1..).zip(play) {
         let step = plan.step(stage, 0x1000 + number);
@@ -106,17 +114,20 @@ fn replay(stage: &Stage, play: &[Plan]) {
     }
 }
 
-fn fail(stage: &Stage, play: &[Plan], why: &str) -> ! {
+fn fail(stage: &Rc<Stage>, play: &[Plan], why: &str) -> ! {
     let steps: Vec<String> = play.iter().map(|plan| format!("{:?}", plan.step(stage, 0))).collect();
     panic!("{why}, after\n{}", steps.join("\n"));
+}
+
+/// BATON_PLAYS: as many, for a deeper look.
+fn asked() -> Option<u64> {
+    std::env::var("BATON_PLAYS").ok().and_then(|text| text.parse().ok())
 }
 
 /// Every step from every state that is not known yet, the nearest to where the plays set out first, until there have been
 /// so many.
 fn explore(setting: Setting, preludes: &[Vec<Plan>]) {
-    // BATON_PLAYS: as many, for a deeper look.
-    let asked = std::env::var("BATON_PLAYS").ok().and_then(|text| text.parse().ok());
-    let plays: u64 = asked.unwrap_or(EXHAUSTIVE);
+    let plays = asked().unwrap_or(EXHAUSTIVE);
     let stage = Stage::new(setting);
     let plans = plans();
     let mut seen = HashSet::new();
@@ -230,9 +241,20 @@ fn three_elsewhere_follow_the_rules() {
 }
 
 /// Any step that makes sense now, those of the processors and calls and answers more often; and what it is.
-fn any_step(random: &mut Random, stage: &Stage, plans: &[Plan]) -> (Plan, Step) {
+fn any_step(random: &mut Random, stage: &Rc<Stage>, plans: &[Plan], sorts: u64) -> (Plan, Step) {
     loop {
-        let plan = match random.below(128) {
+        let plan = match random.below(sorts) {
+            // Several may wait until one time.
+            160..=183 => {
+                let (who, from) = (random.below(3) as usize, From::Anybody);
+                let (send, receive) = (Patience::Never, Patience::Timed);
+                Plan::Ipc { who, to: None, from, send, receive }
+            }
+            184.. => Plan::Other(Step::Tick(Tick::Expires)),
+            128..=159 => {
+                let event = Event::ALL[random.below(Event::ALL.len() as u64) as usize];
+                Plan::Other(Step::Window { windows: random.below(WINDOWS) as u32, event })
+            }
             0..=31 => Plan::Other(Step::Accept),
             32..=39 => Plan::Other(Step::Look),
             40..=43 => Plan::Other(Step::Watch),
@@ -256,8 +278,8 @@ fn any_step(random: &mut Random, stage: &Stage, plans: &[Plan]) -> (Plan, Step) 
 
 /// Plays from the beginning what `next` says; what was played, if it goes wrong.
 fn play(
-    stage: &Stage,
-    mut next: impl FnMut(&Stage) -> Option<(Plan, Step)>,
+    stage: &Rc<Stage>,
+    mut next: impl FnMut(&Rc<Stage>) -> Option<(Plan, Step)>,
 ) -> Result<(), (Vec<Plan>, String)> {
     stage.reset();
     let mut taken = vec![];
@@ -274,7 +296,7 @@ fn play(
 /// The same of `plans`, of which those that make no sense when it is their turn are left out.
 fn play_again(setting: Setting, plans: &[Plan]) -> Result<(), String> {
     let mut plans = (1..).zip(plans);
-    let next = |stage: &Stage| {
+    let next = |stage: &Rc<Stage>| {
         plans
             .by_ref()
             .map(|(number, plan)| (*plan, plan.step(stage, number)))
@@ -286,13 +308,15 @@ fn play_again(setting: Setting, plans: &[Plan]) -> Result<(), String> {
 fn long_plays(setting: Setting, seed: u64) {
     let (mut random, all) = (Random::seeded(seed), plans());
     let (stage, called) = (Stage::new(setting), called(&setting));
-    for _ in 0..PLAYS {
+    let plays = asked().unwrap_or(PLAYS);
+    for number in 0..plays {
+        let sorts = [SORTS, SORTS_OF_WINDOWS][(number % 2) as usize];
         let mut first = called.clone().into_iter();
         let mut left = 0..LONG;
-        let next = |stage: &Stage| {
+        let next = |stage: &Rc<Stage>| {
             let step = |plan: Plan| (plan, plan.step(stage, 1));
             let first = first.by_ref().map(step).find(|(_, step)| stage.possible(*step));
-            first.or_else(|| left.next().map(|_| any_step(&mut random, stage, &all)))
+            first.or_else(|| left.next().map(|_| any_step(&mut random, stage, &all, sorts)))
         };
         let Err((plans, why)) = play(&stage, next) else { continue };
         let again = move |plans: &[Plan]| play_again(setting, plans);
@@ -304,9 +328,12 @@ fn long_plays(setting: Setting, seed: u64) {
         }
     }
     let (stayed, passed_on) = (stage.stayed.get(), stage.passed_on.get());
-    println!("{PLAYS} plays of {LONG} steps: {stayed} messages there, {passed_on} passed on");
+    println!("{plays} plays of {LONG} steps: {stayed} messages there, {passed_on} passed on");
+    let (events, owed) = (stage.events.get(), stage.owed.get());
+    println!("{events} events in windows; behind {owed} steps a look was owed");
+    assert!(events > plays && owed > plays / 50, "{events} events, {owed} looks owed");
     assert!(
-        stayed > PLAYS / 4 || setting.processors[1] == 0,
+        stayed > plays / 4 || setting.processors[1] == 0,
         "only {stayed} messages stayed there"
     );
 }

@@ -41,10 +41,14 @@ impl Stage {
         if !next.is_ready() {
             self.note_wrong(format!("{} runs and is not ready", next.id.get()));
         }
+        if self.handler.is_ready() && next != self.handler {
+            self.note_wrong("the handler waits for somebody".to_owned());
+        }
         self.reconcile();
     }
 
     fn change_to(&self, next: &mut TcbRef) -> bool {
+        self.is_in_call.set(false);
         let wanted = resume::way_out(*next);
         *next = elsewhere::leave(wanted);
         let before = current();
@@ -70,6 +74,7 @@ impl Stage {
 
     /// An interrupt has given the processor to `thread`; whether it has it.
     pub(super) fn give_processor(&self, thread: TcbRef) -> bool {
+        self.handles();
         if current() != thread {
             sched::requeue(self.interrupted());
             // It is not more urgent, maybe, than who goes before a look that is owed: a tick has come meanwhile.
@@ -81,6 +86,7 @@ impl Stage {
             let next = if thread.is_ready() { thread } else { sched::pick() };
             sched::grant_slice(next);
             self.leave_kernel(next);
+            self.handles();
         }
         current() == thread
     }

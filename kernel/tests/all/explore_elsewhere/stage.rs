@@ -3,11 +3,13 @@
 //! (`entry/visitors.rs`, `ipc.S`) is transcribed.
 
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 
 use abi::id::USER_BASE;
 use abi::{MsgTag, ThreadId, Time, Timeouts};
 use kernel::control::lifecycle;
 use kernel::elsewhere::visits::{self, set_processors};
+use kernel::irq;
 use kernel::mem::RootWord;
 use kernel::sched;
 use kernel::space::SpaceRef;
@@ -15,14 +17,18 @@ use kernel::thread::rendezvous::{self, Busy};
 use kernel::thread::tcb::Resume;
 use kernel::thread::{TcbRef, lookup, own, set_current};
 
+use super::windows::Event;
 use crate::common::Machine;
 use crate::common::ipcmodel::{Ipc, Model, Outcome, Patience, State, Thread};
-use crate::common::tasks::{initialise, make};
+use crate::common::tasks::{QUIET_LINE, initialise, make};
 
 pub const FIRST: u32 = USER_BASE + 3;
 /// Thread number of the third party that controls the others, and of the one that keeps each space alive.
 const CONTROLLER: u32 = FIRST + 100;
 const ANCHOR: u32 = FIRST + 200;
+/// The same of the handler, and its priority.
+const HANDLER: u32 = FIRST + 150;
+const HANDLERS_PRIORITY: u8 = 250;
 /// The tag of all messages.
 pub const TAG: MsgTag = MsgTag::new(0xABC, 1, 0);
 /// A timeout, longer than a play, µs.
@@ -78,6 +84,15 @@ pub struct Stage {
     pub(super) heard: Cell<u64>,
     /// The first processor is interrupted by the other.
     pub is_interrupted: Cell<bool>,
+    /// Who handles the interrupts of a device here, before all others.
+    pub(super) handler: TcbRef,
+    /// What happens in windows, and behind how many others.
+    pub(super) armed: RefCell<Vec<(u32, Event)>>,
+    /// A system call is under way that the model has carried out.
+    pub(super) is_in_call: Cell<bool>,
+    /// What has happened in windows, and steps behind which a look was owed.
+    pub events: Cell<u64>,
+    pub owed: Cell<u64>,
     /// What has gone wrong meanwhile.
     pub(super) wrong: RefCell<Option<String>>,
     /// Messages that have stayed on the other processor, and that were passed on.
@@ -86,7 +101,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    pub fn new(setting: Setting) -> Self {
+    pub fn new(setting: Setting) -> Rc<Self> {
         let places = setting.places;
         let machine = Machine::new(1 + places.iter().max().expect("some threads"), 64, false);
         set_current(own::make_idle(RootWord::default()));
@@ -99,8 +114,9 @@ impl Stage {
             lifecycle::create(id, *space, id).expect("quota suffices");
         }
         let controller = make(ThreadId::global(CONTROLLER, 1), machine.spaces[0], 0, ThreadId::NIL);
+        let handler = makes_handler(machine.spaces[0]);
         let spaces = places.iter().map(|place| machine.spaces[1 + *place as usize]).collect();
-        let stage = Self {
+        let stage = Rc::new(Self {
             _machine: machine,
             setting,
             spaces,
@@ -112,24 +128,34 @@ impl Stage {
             looks: Cell::new(false),
             heard: Cell::new(visits::interrupts()),
             is_interrupted: Cell::new(false),
+            handler,
+            armed: RefCell::default(),
+            is_in_call: Cell::new(false),
+            events: Cell::new(0),
+            owed: Cell::new(0),
             wrong: RefCell::new(None),
             stayed: Cell::new(0),
             passed_on: Cell::new(0),
-        };
-        for who in 0..places.len() {
-            let thread = stage.make(who, ThreadId::global(FIRST + who as u32, 1));
-            stage.model.borrow_mut().threads.push(Thread {
+        });
+        stage.make_players();
+        set_current(controller);
+        stage.handler_waits();
+        stage
+    }
+
+    fn make_players(&self) {
+        for (who, space) in self.setting.places.into_iter().enumerate() {
+            let thread = self.make(who, ThreadId::global(FIRST + who as u32, 1));
+            self.model.borrow_mut().threads.push(Thread {
                 id: thread.id.get(),
                 local: ThreadId(thread.utcb.get()),
-                space: places[who],
+                space,
                 alive: true,
                 halted: false,
                 state: State::Ready,
                 outcome: None,
             });
         }
-        set_current(controller);
-        stage
     }
 
     /// Thread `who` is made, on the first processor.
@@ -181,6 +207,7 @@ impl Stage {
 
     /// The model takes a step: whoever has a message by it knows whether it crossed.
     pub(super) fn step_model(&self, step: impl FnOnce(&mut Model)) {
+        self.is_in_call.set(true);
         let mut model = self.model.borrow_mut();
         let before: Vec<_> = model.threads.iter().map(|thread| thread.outcome).collect();
         step(&mut model);
@@ -197,6 +224,15 @@ impl Stage {
             }
         }
     }
+}
+
+/// Who handles the device's interrupts, in `space`.
+fn makes_handler(space: SpaceRef) -> TcbRef {
+    own::make_interrupts();
+    let handler = make(ThreadId::global(HANDLER, 1), space, 1, ThreadId::NIL);
+    sched::change_priority(handler, HANDLERS_PRIORITY);
+    irq::attach(space, ThreadId::irq(QUIET_LINE), handler.id.get()).expect("it may");
+    handler
 }
 
 /// Time passes.

@@ -13,7 +13,10 @@ use kernel::thread::rendezvous;
 use kernel::thread::tcb::Resume;
 use kernel::thread::{current, lookup};
 
+use std::rc::Rc;
+
 use super::stage::{FIRST, Player, Stage, Tick, later, waits_for_anchor};
+use super::windows::Event;
 use crate::common::ipcmodel::{Ipc, State};
 
 /// One step of a play.
@@ -53,6 +56,13 @@ pub enum Step {
         who: usize,
         priority: u8,
     },
+    /// Something happens in a window of the next step, behind so many others.
+    Window {
+        windows: u32,
+        event: Event,
+    },
+    /// The handler is done with what it has been told.
+    Handles,
 }
 
 const UNCHANGED: u64 = !0;
@@ -85,6 +95,8 @@ impl Stage {
             Step::Delete(who) | Step::Rename(who) => thread(who).alive,
             Step::Create(who) => !thread(who).alive,
             Step::Move { who, to } => thread(who).alive && self.player(who).processor != to,
+            Step::Window { .. } => self.may_arm(),
+            Step::Handles => self.handler.is_ready(),
             Step::Rank { who, priority } => {
                 self.tcb(who).is_some_and(|thread| thread.priority.get() != priority)
             }
@@ -92,8 +104,12 @@ impl Stage {
     }
 
     /// Takes the step on both sides.
-    pub fn take(&self, step: Step) {
+    pub fn take(self: &Rc<Self>, step: Step) {
+        if let Step::Window { windows, event } = step {
+            return self.arm(windows, event);
+        }
         later(STEP_US);
+        self.open_windows();
         match step {
             Step::Ipc { who, ipc } if self.runs_there() == Some(who) => self.calls_there(who, ipc),
             Step::Ipc { who, ipc } => {
@@ -111,24 +127,32 @@ impl Stage {
             Step::Look => self.looks_here(),
             Step::Watch => self.watches(),
             Step::Tick(tick) => self.tick(tick),
+            Step::Handles => self.handles(),
             _ => self.control(step),
         }
         self.run_who_must();
         self.rest();
+        self.close_windows();
+    }
+
+    /// Whether the third party has the processor, which an interrupt of a window may give to somebody else, once.
+    fn gives_controller_the_processor(&self) -> bool {
+        if !self.controller.is_ready() {
+            sched::make_ready(self.controller);
+        }
+        self.give_processor(self.controller) || self.give_processor(self.controller)
     }
 
     /// The third party makes a system call.
     fn control(&self, step: Step) {
-        if !self.controller.is_ready() {
-            sched::make_ready(self.controller);
-        }
-        if !self.give_processor(self.controller) {
+        if !self.gives_controller_the_processor() {
             return self.note_wrong("the third party does not get the processor".to_owned());
         }
         // Who was called may have been let go, or be back, meanwhile.
         if !self.possible(step) {
             return;
         }
+        self.begins_call(step);
         match step {
             Step::Tables(who) => kernel::mem::quiesce::quiet(self.spaces[who]),
             Step::Cancel(who) => {
@@ -246,7 +270,8 @@ impl Stage {
     }
 
     /// A play begins: everybody is ready and free, and where the setting says, whatever has been.
-    pub fn reset(&self) {
+    pub fn reset(self: &Rc<Self>) {
+        self.close_windows();
         later(1_000_000);
         self.calls.set(0);
         // Whatever they do does not matter.
