@@ -4,8 +4,8 @@
 use crate::arch::{cpu, preemption};
 use crate::ipc::{receive, transfer};
 use crate::irq::{self, ahead, wake};
-use crate::sched::leaving::{self, Owes};
-use crate::sched::{self, early, slice, waker};
+use crate::sched::leaving::Owes;
+use crate::sched::{self, slice, waker};
 use crate::thread::TcbRef;
 use crate::thread::tcb::Resume;
 use crate::{call, destruction, elsewhere, lrpc, unmap};
@@ -75,16 +75,19 @@ pub fn interrupted(mut next: TcbRef) -> TcbRef {
     loop {
         next = handled(next);
         rounds += 1;
-        let has_turn = rounds >= ROUNDS && cpu().scheduler.idle.get() != Some(next);
-        if has_turn && leaving::is_all() {
-            ahead::put_off();
-            early::interrupt_in(early::GAP_US);
-        }
-        if !preemption::is_due() {
+        if !preemption::is_due() || rounds >= ROUNDS && ahead::has_turn(next) {
             return next;
         }
         sched::requeue(next);
     }
+}
+
+/// `next` has been entered, behind `turns` others who were in this one exit of the kernel: whether it leaves it. If not,
+/// something has been noted meanwhile, in what is done for other processors behind a switch.
+#[must_use]
+pub fn leaves(next: TcbRef, turns: &mut u32) -> bool {
+    *turns += 1;
+    !preemption::is_due() || *turns >= ROUNDS && ahead::has_turn(next)
 }
 
 /// A round of that. Whoever goes first for the sake of a long operation does so here, too, or it would wait

@@ -3,7 +3,7 @@
 use super::{enter, set_out, wants_nothing_here};
 use crate::arch::cpu;
 use crate::elsewhere::visits;
-use crate::sched::leaving::LINE;
+use crate::sched::leaving::{LINE, Owes};
 use crate::sched::{grant_slice, pick};
 use crate::thread::{TcbRef, current};
 
@@ -13,7 +13,9 @@ use crate::thread::{TcbRef, current};
 #[must_use]
 pub fn go_back(next: TcbRef) -> Option<TcbRef> {
     let (scheduler, noted) = (&cpu().scheduler, &cpu().pending_lines);
-    let is_all = noted.get() == 1 << LINE && scheduler.leaving.is_only(next.id.get());
+    let is_all = noted.get() == 1 << LINE
+        && scheduler.owes.get() == Owes::Nothing
+        && scheduler.leaving.is_only(next.id.get());
     let current = current();
     if !is_all || next == current || current.is_elsewhere() || !wants_nothing_here(next) {
         return None;

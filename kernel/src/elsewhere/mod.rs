@@ -88,7 +88,8 @@ pub fn leave(mut next: TcbRef) -> TcbRef {
 /// Somebody else runs here now, and the registers of `before` are saved: it leaves if it is ready,
 /// and others that have been waiting for that.
 pub fn left(before: TcbRef) {
-    if leaves(before) {
+    // If it is the current one still, something is noted that comes before.
+    if before != thread::current() && leaves(before) {
         send(before);
     }
     // If a look is owed, whoever runs now goes first.

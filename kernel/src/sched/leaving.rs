@@ -126,6 +126,11 @@ impl Leaving {
         self.ids.iter().take(self.count.replace(0)).map(Cell::get)
     }
 
+    /// Those who are there.
+    pub fn all(&self) -> impl Iterator<Item = ThreadId> {
+        self.ids.iter().take(self.count.get()).map(Cell::get)
+    }
+
     /// There are more than are remembered.
     pub fn miss(&self) {
         self.missed.set(true);

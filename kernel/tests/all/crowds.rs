@@ -108,6 +108,7 @@ fn all_come_back(interrupts: u32) -> Rc<Cell<u32>> {
 
 /// The way out of the kernel (`arch::x86_64::entry::switch`).
 fn leave(mut next: TcbRef) -> TcbRef {
+    let mut turns = 0;
     loop {
         let wanted = resume::way_out(next);
         next = elsewhere::leave(wanted);
@@ -117,7 +118,7 @@ fn leave(mut next: TcbRef) -> TcbRef {
         if leaves {
             elsewhere::left(before);
         }
-        if !leaves || cpu().pending_lines.get() == 0 {
+        if !leaves || resume::leaves(next, &mut turns) {
             return next;
         }
     }

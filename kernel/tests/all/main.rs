@@ -24,6 +24,7 @@ mod forged;
 mod frames_first;
 mod fuzzed;
 mod ghosts;
+mod goes_first;
 mod hidden;
 mod hidden_elsewhere;
 mod identity;

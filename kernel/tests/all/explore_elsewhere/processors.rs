@@ -32,7 +32,8 @@ impl Stage {
     /// The kernel is left for `next`, or whoever runs in its place (`entry/switch.rs`, `activate`).
     pub(super) fn leave_kernel(&self, mut next: TcbRef) {
         loop {
-            while self.change_to(&mut next) && cpu().pending_lines.get() != 0 {}
+            let mut turns = 0;
+            while self.change_to(&mut next) && !resume::leaves(next, &mut turns) {}
             if matches!(next.resume.get(), Resume::Ipc | Resume::Frame | Resume::Idle) {
                 break;
             }

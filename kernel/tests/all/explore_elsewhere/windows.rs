@@ -4,6 +4,7 @@ use std::rc::{Rc, Weak};
 
 use abi::{ThreadId, Timeouts};
 use kernel::arch::cpu;
+use kernel::elsewhere;
 use kernel::elsewhere::visits::berth;
 use kernel::ipc;
 use kernel::sched::leaving::{LINE, Owes};
@@ -155,6 +156,14 @@ impl Stage {
         }
         if !scheduler.wakeup.is_due(0) {
             return Err("a look is owed, and no tick looks".to_owned());
+        }
+        let (runs, other) = (current(), elsewhere::visits::other(1).expect("it runs"));
+        let waits = other.first().map_or(0, |first| first.priority.get());
+        let most = other.guest().map_or(waits, |_| waits.max(other.most()));
+        // Whoever has a turn for a moment is as urgent, and an interrupt ends that.
+        if most > 0 && most >= runs.priority.get() && scheduler.early_us.get() == 0 {
+            let runs = runs.id.get();
+            return Err(format!("a look is owed, and {runs} goes first, who is not more urgent"));
         }
         Ok(())
     }

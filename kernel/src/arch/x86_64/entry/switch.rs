@@ -4,7 +4,6 @@
 use abi::utcb;
 
 use super::{again, armed};
-use crate::arch::preemption;
 use crate::arch::x86_64::asm::{read_bases, write_fs_base, write_gs_base};
 use crate::arch::x86_64::cpu::{read_cr3, write_cr3};
 use crate::arch::x86_64::features::{self, Features};
@@ -33,7 +32,8 @@ pub extern "C" fn activate(next: TcbRef) -> u64 {
 /// The same if something about either thread is special, or an interrupt has been noted.
 #[inline(never)]
 fn activate_unusually(mut next: TcbRef) -> u64 {
-    while change_to(&mut next) && preemption::is_due() {}
+    let mut turns = 0;
+    while change_to(&mut next) && !resume::leaves(next, &mut turns) {}
     if next.is_armed() {
         return armed::leave(next);
     }
