@@ -1,146 +1,23 @@
 //! Who goes first, and who goes at once, where looks at other processors are put off: plays that found what was wrong with it.
 
+mod play;
+
 use std::cell::Cell;
 use std::rc::Rc;
 
 use crate::common::apart;
-use crate::common::clan::{World, asks, rank};
-use crate::common::tasks::{self, make};
+use crate::common::clan::rank;
+use crate::common::tasks;
 use abi::{ThreadId, Timeouts};
-use kernel::arch::{clock, cpu};
-use kernel::control::schedule;
-use kernel::elsewhere;
-use kernel::elsewhere::visits::{accept, berth, enter, set_processors};
+use kernel::arch::cpu;
+use kernel::elsewhere::visits::{accept, berth, enter};
 use kernel::irq::{self, ahead, comers};
-use kernel::resume;
 use kernel::sched::leaving::LINE;
 use kernel::sched::{self, make_ready};
 use kernel::thread::rendezvous::{self, Busy};
 use kernel::thread::tcb::Resume;
-use kernel::thread::{TcbRef, current, own, set_current};
-
-/// The vector of a page fault.
-const PAGE_FAULT: u64 = 14;
-const LOW: u8 = 100;
-const MIDDLE: u8 = 150;
-const HIGH: u8 = 200;
-/// The line of a handler.
-const DEVICE: u64 = 1 << tasks::QUIET_LINE;
-
-thread_local! {
-    /// What is done for other processors behind a switch is under way.
-    static IS_BEHIND: Cell<bool> = const { Cell::new(false) };
-}
-
-/// The way out of the kernel (`arch::x86_64::entry::switch`).
-fn leave(mut next: TcbRef) -> TcbRef {
-    let mut turns = 0;
-    loop {
-        let wanted = resume::way_out(next);
-        next = elsewhere::leave(wanted);
-        let before = current();
-        set_current(next);
-        let leaves = next != wanted || next != before && before.is_elsewhere();
-        if leaves {
-            IS_BEHIND.set(true);
-            elsewhere::left(before);
-            IS_BEHIND.set(false);
-        }
-        if !leaves || resume::leaves(next, &mut turns) {
-            return next;
-        }
-    }
-}
-
-/// Time passes, µs.
-fn later(us: u64) {
-    clock::PAGE.offset_us.fetch_add(us, std::sync::atomic::Ordering::Relaxed);
-}
-
-fn line() -> ThreadId {
-    ThreadId::irq(tasks::QUIET_LINE)
-}
-
-/// The root task's thread computes on the first of so many processors.
-fn world(processors: u32) -> World {
-    let world = World::new();
-    set_processors(processors);
-    own::make_interrupts();
-    set_current(world.root);
-    make_ready(world.root);
-    rank(world.root, MIDDLE);
-    sched::grant_slice(world.root);
-    world
-}
-
-fn lives(world: &World, thread: TcbRef, processor: u64) {
-    let change = schedule::Change { processor, ..asks(thread) };
-    let _ = schedule::schedule(world.root, &change).expect("the root task may");
-}
-
-/// `thread` waits here for `from`.
-fn waits(thread: TcbRef, from: ThreadId, timeouts: Timeouts) {
-    let running = current();
-    sched::requeue(running);
-    make_ready(thread);
-    set_current(thread);
-    thread.resume.set(Resume::Ipc);
-    let _ = kernel::ipc::syscall::ipc(thread, ThreadId::NIL, from, timeouts.0);
-    set_current(running);
-}
-
-/// It sleeps for a while that is over with the next tick of a test.
-fn sleeps(thread: TcbRef) {
-    waits(thread, line(), Timeouts::new(abi::Time::NEVER, abi::Time::micros(5_000)));
-}
-
-/// It is the most urgent of all, and handles the line.
-fn handles(world: &World, thread: TcbRef, priority: u8) {
-    rank(thread, priority);
-    let root = world.root.space().expect("it has one");
-    irq::attach(root, line(), thread.id.get()).expect("it may");
-    waits(thread, line(), Timeouts::NEVER);
-}
-
-/// It waits for ever, whoever it is.
-fn is_gone(thread: TcbRef) {
-    rendezvous::set_busy(thread, Busy::Halted);
-    cpu().scheduler.ready.remove(thread);
-}
-
-/// Nothing is noted, and nobody remembered.
-fn clean() {
-    cpu().scheduler.leaving.clear();
-    cpu().pending_lines.set(0);
-    cpu().look_first.set(false);
-    sched::grant_slice(current());
-}
-
-fn more(world: &World, index: u32, priority: u8) -> TcbRef {
-    let space = world.spaces[1 - index as usize % 2];
-    let thread = make(ThreadId::global(920 + index, 1), space, 3 + index, ThreadId::NIL);
-    thread.scheduler.set(world.root.id.get());
-    rank(thread, priority);
-    thread
-}
-
-/// `thread` computes on processor `number`.
-fn computes(world: &World, thread: TcbRef, number: u32) {
-    make_ready(thread);
-    lives(world, thread, number.into());
-    comers::look();
-    assert!(accept(number).is_some());
-}
-
-fn is_back(thread: &&TcbRef) -> bool {
-    thread.resume.get() == Resume::Entered
-}
-
-/// The play ends in the middle of an entry: nothing is checked.
-fn over(world: World) {
-    cpu().in_windows.take();
-    std::mem::forget(world);
-}
+use kernel::thread::{TcbRef, current, set_current};
+use play::*;
 
 #[test]
 fn who_wakes_and_lives_elsewhere_goes_in_the_same_tick() {
@@ -375,4 +252,42 @@ fn a_handler_waits_for_nobody_behind_one_who_leaves() {
     let back = guests.iter().filter(is_back).count();
     assert!(back <= 1, "{back} are back before the handler");
     over(world);
+}
+
+/// A crowd comes back all the time; whoever has its turn behind it has it before nobody who is more urgent.
+#[test]
+fn nobody_has_a_turn_before_who_is_more_urgent_and_back() {
+    for comes in 1..60 {
+        apart(|| {
+            let world = world(8);
+            let urgent = more(&world, 0, HIGH);
+            computes(&world, urgent, 7);
+            for index in 1..42 {
+                let thread = more(&world, index, LOW);
+                make_ready(thread);
+                lives(&world, thread, 1 + u64::from(index % 6));
+                comers::look();
+            }
+            clean();
+            let windows = Cell::new(0);
+            cpu().in_windows.replace(Some(Box::new(move || {
+                windows.set(windows.get() + 1);
+                let lines = &cpu().pending_lines;
+                for number in 1..7 {
+                    if berth(number).is_offered() && accept(number).is_some() {
+                        enter(number, PAGE_FAULT);
+                        lines.set(lines.get() | 1 << LINE);
+                    }
+                }
+                if windows.get() == comes {
+                    enter(7, PAGE_FAULT);
+                    lines.set(lines.get() | 1 << LINE);
+                }
+            })));
+            cpu().pending_lines.set(1 << LINE);
+            let next = leave(world.root);
+            assert!(next != world.root || !berth(7).has_returned(), "back in window {comes}");
+            over(world);
+        });
+    }
 }
