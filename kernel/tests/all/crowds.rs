@@ -5,15 +5,15 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use crate::common::clan::{World, asks, rank};
+use crate::common::exit::{later, leave};
 use crate::common::tasks::{self, make};
 use abi::{ThreadId, Timeouts};
-use kernel::arch::{clock, cpu};
+use kernel::arch::cpu;
 use kernel::control::schedule;
 use kernel::elsewhere;
 use kernel::elsewhere::visits::{accept, berth, enter, other, set_processors};
 use kernel::irq::{self, comers};
 use kernel::mem::quiesce::quiet;
-use kernel::resume;
 use kernel::sched::leaving::{LINE, Owes};
 use kernel::sched::{self, make_ready};
 use kernel::thread::tcb::Resume;
@@ -104,24 +104,6 @@ fn all_come_back(interrupts: u32) -> Rc<Cell<u32>> {
         }
     })));
     windows
-}
-
-/// The way out of the kernel (`arch::x86_64::entry::switch`).
-fn leave(mut next: TcbRef) -> TcbRef {
-    let mut turns = 0;
-    loop {
-        let wanted = resume::way_out(next);
-        next = elsewhere::leave(wanted);
-        let before = current();
-        set_current(next);
-        let leaves = next != wanted || next != before && before.is_elsewhere();
-        if leaves {
-            elsewhere::left(before);
-        }
-        if !leaves || resume::leaves(next, &mut turns) {
-            return next;
-        }
-    }
 }
 
 /// The play ends in the middle of an entry: nothing is checked.
@@ -285,9 +267,4 @@ fn sleeps(thread: TcbRef) {
     let timeouts = Timeouts::new(abi::Time::NEVER, abi::Time::micros(5_000));
     let _ = kernel::ipc::syscall::ipc(thread, ThreadId::NIL, nobody, timeouts.0);
     set_current(running);
-}
-
-/// Time passes, µs.
-fn later(us: u64) {
-    clock::PAGE.offset_us.fetch_add(us, std::sync::atomic::Ordering::Relaxed);
 }

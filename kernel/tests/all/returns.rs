@@ -1,6 +1,7 @@
 //! Who comes back from another processor while the first one has something to do, and is only noted.
 
 use crate::common::clan::{World, asks, rank};
+use crate::common::exit::leave;
 use crate::common::tasks::make;
 use abi::{ThreadId, Timeouts};
 use kernel::arch::cpu;
@@ -34,13 +35,6 @@ fn world() -> World {
     set_current(world.root);
     make_ready(world.root);
     world
-}
-
-/// The way out of the kernel, for `next`.
-fn leave(mut next: TcbRef) -> TcbRef {
-    next = elsewhere::leave(resume::way_out(next));
-    set_current(next);
-    next
 }
 
 /// Whether somebody with something left of its slice runs at once, who comes back before another one has made its

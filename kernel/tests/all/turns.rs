@@ -1,12 +1,10 @@
 //! Whose turn it is, and who is charged for it, where threads go to other processors and back, or are charged by ticks.
 
-use std::sync::atomic::Ordering;
-
 use crate::common::clan::{World, asks, rank};
+use crate::common::exit::later;
 use crate::common::tasks;
 use crate::parties::{begin, talk};
 use abi::{ThreadId, Time, Timeouts};
-use kernel::arch::clock::PAGE;
 use kernel::arch::cpu;
 use kernel::check;
 use kernel::control::schedule;
@@ -24,10 +22,6 @@ const SLICE_US: u64 = 10_000;
 
 fn sound() {
     assert_eq!(check::violations(), 0);
-}
-
-fn later(us: u64) {
-    PAGE.offset_us.fetch_add(us, Ordering::Relaxed);
 }
 
 fn place(world: &World, thread: TcbRef) {

@@ -2,6 +2,7 @@
 //! random numbers, and the models.
 
 pub mod clan;
+pub mod exit;
 pub mod fastpath;
 pub mod hidden;
 pub mod ipcmodel;

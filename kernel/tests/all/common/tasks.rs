@@ -69,11 +69,7 @@ pub fn system_call(caller: TcbRef, number: Call, arguments: [u64; 5]) -> TcbRef 
 
 /// `next` is about to run: what has been noted is handled first. Who runs then.
 pub fn way_out(next: TcbRef) -> TcbRef {
-    if cpu().pending_lines.get() == 0 {
-        return next;
-    }
-    kernel::sched::requeue(next);
-    kernel::resume::interrupted(next)
+    kernel::resume::way_out(next)
 }
 
 /// The message registers and the rest of a thread's UTCB.

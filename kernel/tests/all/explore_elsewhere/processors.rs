@@ -14,7 +14,8 @@ use kernel::thread::{TcbRef, current, lookup, set_current};
 use kernel::usermem::Utcb;
 use kernel::{ipc, irq, resume, sched};
 
-use super::stage::{CODE, Stage, TAG, Tick, later, timeouts};
+use super::stage::{CODE, Stage, TAG, Tick, timeouts};
+use crate::common::exit::later;
 use crate::common::fastpath;
 use crate::common::ipcmodel::{Ipc, Model};
 use crate::common::there::{self, CALL};

@@ -235,12 +235,6 @@ fn makes_handler(space: SpaceRef) -> TcbRef {
     handler
 }
 
-/// Time passes.
-pub(super) fn later(us: u64) {
-    let offset = &kernel::arch::clock::PAGE.offset_us;
-    offset.fetch_add(us, std::sync::atomic::Ordering::Relaxed);
-}
-
 pub(super) fn timeouts(ipc: Ipc) -> u64 {
     let time = |patience| match patience {
         Patience::Never => Time::NEVER,

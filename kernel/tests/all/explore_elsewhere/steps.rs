@@ -15,8 +15,9 @@ use kernel::thread::{current, lookup};
 
 use std::rc::Rc;
 
-use super::stage::{FIRST, Player, Stage, Tick, later, waits_for_anchor};
+use super::stage::{FIRST, Player, Stage, Tick, waits_for_anchor};
 use super::windows::Event;
+use crate::common::exit::later;
 use crate::common::ipcmodel::{Ipc, State};
 
 /// One step of a play.

@@ -11,8 +11,9 @@ use kernel::sched::leaving::{LINE, Owes};
 use kernel::thread::tcb::Resume;
 use kernel::thread::{current, set_current};
 
-use super::stage::{Stage, later};
+use super::stage::Stage;
 use super::steps::Step;
+use crate::common::exit::later;
 use crate::common::ipcmodel::{Ipc, Patience};
 use crate::common::tasks::QUIET_LINE;
 

@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use crate::common::apart;
 use crate::common::clan::rank;
+use crate::common::exit::later;
 use crate::common::tasks;
 use abi::{ThreadId, Timeouts};
 use kernel::arch::cpu;

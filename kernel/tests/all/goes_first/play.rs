@@ -3,14 +3,14 @@
 use std::cell::Cell;
 
 use crate::common::clan::{World, asks, rank};
+use crate::common::exit;
 use crate::common::tasks::{self, make};
 use abi::{ThreadId, Timeouts};
-use kernel::arch::{clock, cpu};
+use kernel::arch::cpu;
 use kernel::control::schedule;
 use kernel::elsewhere;
 use kernel::elsewhere::visits::{accept, set_processors};
 use kernel::irq::{self, comers};
-use kernel::resume;
 use kernel::sched::{self, make_ready};
 use kernel::thread::rendezvous::{self, Busy};
 use kernel::thread::tcb::Resume;
@@ -29,29 +29,13 @@ thread_local! {
     pub static IS_BEHIND: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The way out of the kernel (`arch::x86_64::entry::switch`).
-pub fn leave(mut next: TcbRef) -> TcbRef {
-    let mut turns = 0;
-    loop {
-        let wanted = resume::way_out(next);
-        next = elsewhere::leave(wanted);
-        let before = current();
-        set_current(next);
-        let leaves = next != wanted || next != before && before.is_elsewhere();
-        if leaves {
-            IS_BEHIND.set(true);
-            elsewhere::left(before);
-            IS_BEHIND.set(false);
-        }
-        if !leaves || resume::leaves(next, &mut turns) {
-            return next;
-        }
-    }
-}
-
-/// Time passes, µs.
-pub fn later(us: u64) {
-    clock::PAGE.offset_us.fetch_add(us, std::sync::atomic::Ordering::Relaxed);
+/// The way out of the kernel, which says what is behind a switch.
+pub fn leave(next: TcbRef) -> TcbRef {
+    exit::leave_by(next, |before| {
+        IS_BEHIND.set(true);
+        elsewhere::left(before);
+        IS_BEHIND.set(false);
+    })
 }
 
 pub fn line() -> ThreadId {
