@@ -52,14 +52,14 @@ const ROUNDS: u32 = 4;
 #[must_use]
 pub fn way_out(mut next: TcbRef) -> TcbRef {
     if cpu().scheduler.owes.get() != Owes::Nothing {
+        // The short way back would pass over it.
         ahead::look_before(next);
+    } else if preemption::is_due() {
+        next = elsewhere::go_back(next).unwrap_or(next);
     }
     if preemption::is_due() {
-        next = elsewhere::go_back(next).unwrap_or(next);
-        if preemption::is_due() {
-            sched::requeue(next);
-            return interrupted(next);
-        }
+        sched::requeue(next);
+        return interrupted(next);
     }
     next
 }

@@ -3,19 +3,17 @@
 use super::{enter, set_out, wants_nothing_here};
 use crate::arch::cpu;
 use crate::elsewhere::visits;
-use crate::sched::leaving::{LINE, Owes};
+use crate::sched::leaving::LINE;
 use crate::sched::{grant_slice, pick};
 use crate::thread::{TcbRef, current};
 
 /// `next`, another than the current thread, is about to run, and what has been noted is only that it goes on
 /// elsewhere, where nobody is: then it goes there at once, and there is nothing to look at any more. Returns who
-/// runs here instead.
+/// runs here instead. Nothing is owed (`irq::ahead`).
 #[must_use]
 pub fn go_back(next: TcbRef) -> Option<TcbRef> {
     let (scheduler, noted) = (&cpu().scheduler, &cpu().pending_lines);
-    let is_all = noted.get() == 1 << LINE
-        && scheduler.owes.get() == Owes::Nothing
-        && scheduler.leaving.is_only(next.id.get());
+    let is_all = noted.get() == 1 << LINE && scheduler.leaving.is_only(next.id.get());
     let current = current();
     if !is_all || next == current || current.is_elsewhere() || !wants_nothing_here(next) {
         return None;
