@@ -179,7 +179,11 @@ mod tests {
             "0 user=9 kernel=950 okernel=90 cpu=0 phase=6 messages=1",
             "0 user=9 kernel=900 okernel=100 cpu=0 phase=6 messages=1",
         ];
-        let all = talks.chain(unmaps.map(str::to_owned));
+        let handled = (0..4).map(|at| {
+            let (kernel, phase) = (300 + 100 * at, 7 + at % 2);
+            format!("0 user=0 kernel={kernel} cpu=0 begin=0 phase={phase} clock=0")
+        });
+        let all = talks.chain(unmaps.map(str::to_owned)).chain(handled);
         let log = vec![
             "processors: 2, started: 2; pages of memory for the others: 36, of roots: 4".to_owned(),
         ];
@@ -209,7 +213,9 @@ mod tests {
         assert_eq!(of("smp/unmap-local"), (700.0, Some(2)));
         assert_eq!(of("smp/invalidation"), (300.0, Some(2)));
         assert_eq!(of("smp/memory"), (128.0, Some(2)));
-        let row = rows.iter().rfind(|row| row.name == "smp/invalidation").unwrap();
-        assert_eq!(row.parameters["samples"], "2");
+        assert_eq!(of("smp/handler"), (600.0, Some(2)));
+        let row = |name: &str| rows.iter().rfind(|row| row.name == name).unwrap();
+        assert_eq!(row("smp/handler").parameters["without_a_crowd"], "500");
+        assert_eq!(row("smp/invalidation").parameters["samples"], "2");
     }
 }
