@@ -125,7 +125,7 @@ at most. Whom a call has woken has its turn when its caller waits, or a millisec
 compute do not. `nproc`, `getcpu`, `/proc/cpuinfo`, `/proc/stat`, field 39 of `/proc/PID/stat` and `Cpus_allowed` say what is so.
 
 It pays for programs that compute. A call or a fault of one that runs elsewhere than on the first processor passes from one
-processor to the other and back ([0055](decisions/0055-user-code-runs-elsewhere.md)): `getppid` takes 1,199 instructions with the program
+processor to the other and back ([0055](decisions/0055-user-code-runs-elsewhere.md)): `getppid` takes 1,196 instructions with the program
 and the server ([multiprocessor.md](multiprocessor.md)), where it takes 309 from the first one. None of them is an interrupt's as long as the other
 side looks whether somebody comes ([0068](decisions/0068-who-idles-looks-first.md),
 [0092](decisions/0092-a-message-from-elsewhere-is-passed-on.md)); a processor that waits with HLT, or computes for somebody else, is interrupted. What a program
